@@ -1,4 +1,4 @@
-//! Handle: the body of one object: its packed JSON, and its forms decoded as Rust types.
+//! Handle: the body of one object: its compressed JSON, and the Rust values decoded from the JSON.
 
 mod context;
 mod forms;
@@ -20,20 +20,20 @@ use steersman_pack::{Budget, Evictable, Evictions, Packed, SlotId};
 pub(crate) use crate::body::context::BodyContext;
 pub(crate) use crate::body::forms::DecodeResult;
 
-/// The body of one object. All readers share its decoded forms (STORE-2).
+/// The body of one object: its JSON, and the Rust values decoded from the JSON, which all readers share (STORE-2).
 ///
-/// The lock is held only to read or swap fields, and not while shared bytes are unpacked, decoded or packed (STORE-7).
+/// The lock is held only to read or swap fields, and not while JSON is compressed, decompressed or decoded (STORE-7).
 pub(crate) struct Body {
-    /// `None` for a body that was made from an object instead of JSON; such a body is never packed.
+    /// The state shared by all bodies of the informer; `None` for a body made from a Rust object, never packed.
     context: Option<Arc<BodyContext>>,
     state: RwLock<BodyState>,
     /// The length of the JSON, in bytes; readable without the lock.
     length: AtomicU32,
-    /// Whether the body was read since the budget last cleared this flag.
+    /// Whether the body was read since the memory budget of decoded objects last cleared this flag.
     pub(crate) visited: AtomicBool,
-    /// The time of the last eviction, for [`Evictable::evicted_at`].
+    /// The time when the budget last evicted the decoded values, as [`Evictable::evicted_at`] returns it.
     pub(crate) evicted_at: AtomicU32,
-    /// One bit per type for the first eight types of the context: set if the body has decoded as the type (VIEW-1).
+    /// One bit for each of the first eight decoded Rust types: set if this body has decoded as the type (VIEW-1).
     reads_as: AtomicU8,
 }
 
@@ -42,17 +42,17 @@ struct BodyState {
     projection: Projection,
     conformity: Conformity,
     forms: Forms,
-    /// The bytes that the forms are charged with, and the budget slot of the charge.
+    /// The memory of the decoded values, in bytes, and the budget's entry that counts these bytes.
     charge: usize,
     slot: SlotId,
 }
 
-/// Decides how a decoded form gets room in the budget.
+/// How a decoded value gets room in the memory budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FormAdmission {
-    /// For a read: other bodies are evicted if the budget is spent.
+    /// For a read: decoded values of other bodies are evicted if the budget is spent.
     Evicting,
-    /// For a view that decodes an arriving object: only if there is room, because the form may never be read.
+    /// For an object decoded on arrival: nothing is evicted for the value, because it may never be read.
     IfRoom,
 }
 
@@ -103,17 +103,17 @@ impl Body {
         self.length.load(Ordering::Relaxed) as usize
     }
 
-    /// Returns whether the body holds as much of the object as `projection` asks for.
+    /// Returns whether the body holds at least the part of the object that `projection` names: metadata or all fields.
     pub(crate) fn holds(&self, projection: Projection) -> bool {
         self.state.read().projection >= projection
     }
 
-    /// Returns whether every built-in type of the object's kind decodes the body (VIEW-8).
+    /// Returns whether the JSON is known to decode as the built-in Rust type of its kind (VIEW-8).
     pub(crate) fn is_of_its_kind(&self) -> bool {
         self.state.read().conformity == Conformity::OfItsKind
     }
 
-    /// Replaces the JSON by `more`, of the same version, if `projection` is larger. Decoded forms stay valid.
+    /// Replaces the JSON by `more`, JSON of the same version, if `projection` covers more. Decoded values stay valid.
     pub(crate) fn complete(&self, more: RawObject, projection: Projection) {
         let mut state = self.state.write();
         if state.projection < projection {
@@ -123,7 +123,7 @@ impl Body {
         }
     }
 
-    /// Replaces the JSON as [`complete`](Self::complete) does, by that of another body of the same version.
+    /// Replaces the JSON as [`complete`](Self::complete) does, by the JSON of another body of the same version.
     pub(crate) fn complete_as(&self, other: &Self) {
         // `self` and `other` may be the same body, so their locks are never held together.
         let held = self.state.read().projection;
@@ -142,8 +142,8 @@ impl Body {
         }
     }
 
-    /// Packs fresh JSON. Charges the decoded forms to the budget, or drops them if there is no room. Returns whether
-    /// the training of a dictionary is due.
+    /// Packs (compresses) JSON that is not packed yet. Counts the decoded values in the memory budget, or drops them if
+    /// there is no room. Returns whether a new compression dictionary should be trained.
     pub(crate) fn pack(&self, holder: impl Fn() -> Weak<dyn Evictable>) -> bool {
         let Some(context) = &self.context else {
             return false;
@@ -151,7 +151,7 @@ impl Body {
         let Some(json) = self.state.read().packed.fresh() else {
             return false;
         };
-        // The forms are settled before packing, so that freed forms leave no hole in memory before the packed bytes.
+        // Decoded values without room are freed before packing, so that they leave no hole before the packed bytes.
         let budget = context.pack.budget();
         let (gone, evictions) = self.settle_fresh(&mut self.state.write(), budget, &holder);
         evictions.evict_all();
@@ -159,7 +159,7 @@ impl Body {
         let (packed, due) = context.pack.pack(&json);
         let (_gone, evictions) = {
             let mut state = self.state.write();
-            // Another thread may have packed the body meanwhile, and charged its forms.
+            // Another thread may have packed the body meanwhile, or replaced its JSON.
             let is_as_it_was = state.packed.fresh();
             if is_as_it_was.is_none_or(|now| !Arc::ptr_eq(&now, &json)) {
                 return due;
@@ -171,7 +171,7 @@ impl Body {
         due
     }
 
-    /// Charges the forms of a fresh body that fit into the budget. Returns the others, to be dropped without the lock.
+    /// Counts the decoded values of an unpacked body in the budget. Without room, removes and returns all of them.
     fn settle_fresh(
         &self,
         state: &mut BodyState,
@@ -191,7 +191,7 @@ impl Body {
         }
     }
 
-    /// Packs the body again if it was packed with another dictionary or with none. Returns whether it was.
+    /// Compresses the JSON again if an older dictionary or none was used. Returns whether that was so.
     pub(crate) fn repack(&self) -> bool {
         let Some(context) = &self.context else {
             return false;
@@ -201,7 +201,7 @@ impl Body {
             return false;
         };
         let mut state = self.state.write();
-        // The body may have been completed with more JSON meanwhile.
+        // Another thread may have replaced the JSON by a fuller one meanwhile, which stays.
         if state.packed.is(&packed) {
             self.replace_packed(&mut state, again);
         }
@@ -214,8 +214,8 @@ impl Body {
         self.context.as_ref()?.pack.unpack(&packed, look).ok()
     }
 
-    /// Returns whether the body has this content, if the content was requested with the same projection. Always true
-    /// for kinds with objects that never change their form.
+    /// Returns whether the stored JSON equals `json`. Returns true without comparing if the stored JSON has another
+    /// projection, or if objects of the kind never change without a new resource version (`changes_form` is false).
     pub(crate) fn has_form(&self, json: &[u8], projection: Projection) -> bool {
         let context = self.context.as_ref();
         let is_comparable = context.is_some_and(|context| context.changes_form)
@@ -224,7 +224,7 @@ impl Body {
         !is_comparable || self.with_json(|own| own == json) == Some(true)
     }
 
-    /// Returns whether both bodies have the same content, as far as [`has_form`](Self::has_form) compares them.
+    /// Returns whether the JSON of both bodies is equal, compared as [`has_form`](Self::has_form) does.
     pub(crate) fn has_form_of(&self, other: &Self) -> bool {
         let projection = other.state.read().projection;
         let is_same = other.with_json(|json| self.has_form(json, projection));
@@ -247,12 +247,12 @@ impl Body {
                 .fold(0, |bits, of| bits | context.pack.type_bit(*of));
             self.reads_as.fetch_and(!bits, Ordering::Relaxed);
         }
-        // Dropped after the lock is released, because forms may be large.
+        // The removed values may be large, so they are dropped after the lock is released.
         let (_gone, evictions) = self.retain(|form| !types.contains(&form.of));
         evictions.evict_all();
     }
 
-    /// Keeps the forms for which `stays` returns true. Returns the removed forms, to be dropped without the lock.
+    /// Keeps the decoded values for which `stays` returns true. Returns the others, to be dropped without the lock.
     fn retain(&self, stays: impl Fn(&DecodedForm) -> bool) -> (Vec<DecodedForm>, Evictions) {
         let mut state = self.state.write();
         let gone = self.remove_forms(&mut state, stays);
@@ -269,7 +269,7 @@ impl Body {
         (gone, evictions)
     }
 
-    /// Removes and returns the forms for which `stays` returns false.
+    /// Removes and returns the decoded values for which `stays` returns false.
     fn remove_forms(
         &self,
         state: &mut BodyState,
@@ -325,8 +325,8 @@ impl Drop for Body {
 }
 
 impl BodyState {
-    /// Charges the forms to the body's slot, or to a new one (PACK-2). Returns `None` if the budget has no room, and
-    /// otherwise the evictions to carry out without the lock.
+    /// Counts `charge` bytes of decoded values in the body's entry of the budget, or in a new one (PACK-2). Returns
+    /// `None` if there is no room, and otherwise the evictions of other bodies, to be carried out without the lock.
     fn admit(
         &mut self,
         budget: &Budget,
@@ -349,7 +349,7 @@ impl BodyState {
         Some(evictions)
     }
 
-    /// Returns the number of packed bytes for the gauge. Fresh JSON counts as 0 bytes, because it is packed soon.
+    /// Returns the size of the packed JSON for the metrics, in bytes. Unpacked JSON counts as 0: it is packed soon.
     fn counted(&self) -> usize {
         match &self.packed {
             Packed::Fresh(_) => 0,

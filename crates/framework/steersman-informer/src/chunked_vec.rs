@@ -5,7 +5,7 @@ const CHUNK: usize = 512;
 
 /// Items in order. The index of an item never changes.
 ///
-/// Unlike a `Vec`, it is not copied when it grows, and leaves no hole of megabytes when a large list is dropped.
+/// Unlike a `Vec`, it is not copied when it grows, and leaves no hole of megabytes in memory when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ChunkedVec<T> {
     chunks: Vec<Vec<Option<T>>>,

@@ -9,10 +9,10 @@ use crate::chunked_vec::ChunkedVec;
 use crate::entry::RawEntry;
 use crate::view_results::DecodeReport;
 
-/// An arrived object: an entry, or a malformed object.
+/// An object that arrived from the server: a store entry, or an object that does not decode.
 pub(crate) type DeltaItem = Decoded<RawEntry>;
 
-/// An object that arrived, and the results of the views that decoded it.
+/// An object that arrived from the server, with the results of decoding it for each Rust type in use.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
     pub(crate) item: DeltaItem,
@@ -37,14 +37,14 @@ pub(crate) struct IngestContext {
     pub(crate) in_list: bool,
 }
 
-/// One input of the store, in the order of the server.
+/// One change from the server for the store, in the order of the server's events.
 #[derive(Debug)]
 pub(crate) enum Delta {
     /// An object was created or changed.
     Put(Arrived),
-    /// An object was deleted. The delta has its last state.
+    /// An object was deleted; the value is its last state.
     Removed(Arrived),
-    /// A complete list, ordinary or streaming, that replaces the store. It names each key once.
+    /// A complete list, ordinary or streaming, that replaces the store. The list names each key once.
     Replaced {
         version: ResourceVersion,
         items: ChunkedVec<Arrived>,
@@ -66,7 +66,7 @@ pub(crate) fn key_of(item: &DeltaItem) -> &ObjectKey {
     }
 }
 
-/// An object that no view has decoded yet.
+/// Makes an arrived object that is not decoded as any Rust type yet.
 impl From<DeltaItem> for Arrived {
     fn from(item: DeltaItem) -> Self {
         Self { item, report: None }

@@ -16,7 +16,7 @@ use crate::body::{Body, BodyContext, DecodeResult};
 use crate::intern::Interner;
 use steersman_pack::Evictable;
 
-/// One object in a store and its events, read as a `K`.
+/// One object of an informer's store or of an event, read as the Rust type `K`.
 ///
 /// Entries are shared and immutable (STORE-2): cloning an entry does not copy the object, and the
 /// entries of one object for several types share everything. Key, uid, version, labels, owners and
@@ -43,13 +43,13 @@ struct ResidentEntry {
     owners_and_finalizers: Arc<OwnersAndFinalizers>,
     annotations_hash: u32,
     deleting: bool,
-    /// The applies of this program that left the object; unset for most objects, so a pointer saves memory.
+    /// Digests of this program's server-side applies that would not change this version; unset for most objects.
     #[expect(clippy::box_collection, reason = "one pointer in place of three words")]
     applies: OnceLock<Box<Vec<ApplyDigest>>>,
     body: Body,
 }
 
-/// An optional generation that takes eight bytes.
+/// An optional `metadata.generation` in eight bytes.
 #[derive(Clone, Copy)]
 struct Generation(i64);
 
@@ -59,7 +59,7 @@ struct OwnersAndFinalizers {
     finalizers: Box<[String]>,
 }
 
-/// The values that objects of one informer share (POOL-1).
+/// The pools through which objects of one informer share equal labels, owners and finalizers (POOL-1).
 #[derive(Debug, Default)]
 pub(crate) struct Interners {
     labels: Mutex<Interner<Labels>>,
@@ -69,7 +69,7 @@ pub(crate) struct Interners {
 static NO_ANNOTATIONS: BTreeMap<String, String> = BTreeMap::new();
 
 impl<K: Object> Entry<K> {
-    /// Returns an entry for an object that no store holds.
+    /// Makes an entry of an object that is in no store.
     pub fn new(object: impl Into<Arc<K>>) -> Self {
         let object = object.into();
         let head = Head::of_meta(object.meta());
@@ -103,22 +103,22 @@ impl<K: Object> Entry<K> {
 }
 
 impl<K> Entry<K> {
-    /// Returns the object's key.
+    /// Returns the object's namespace and name.
     pub fn key(&self) -> &ObjectKey {
         &self.inner.key
     }
 
-    /// Returns the object's uid.
+    /// Returns `metadata.uid`, which differs if the object was deleted and created again.
     pub fn uid(&self) -> &Uid {
         &self.inner.uid
     }
 
-    /// Returns the object's resource version.
+    /// Returns `metadata.resourceVersion`; unset if the object has none.
     pub fn version(&self) -> &ResourceVersion {
         &self.inner.version
     }
 
-    /// Returns the object's generation; `None` for kinds without one.
+    /// Returns `metadata.generation`; `None` for kinds without one.
     pub fn generation(&self) -> Option<i64> {
         self.inner.generation.get()
     }
@@ -128,7 +128,7 @@ impl<K> Entry<K> {
         self.inner.deleting
     }
 
-    /// Returns the object's labels.
+    /// Returns `metadata.labels`, without decoding the object.
     pub fn labels(&self) -> &Labels {
         &self.inner.labels
     }
@@ -139,12 +139,12 @@ impl<K> Entry<K> {
         self.inner.annotations_hash
     }
 
-    /// Returns the object's owner references.
+    /// Returns `metadata.ownerReferences`, without decoding the object.
     pub fn owner_references(&self) -> &[OwnerReference] {
         &self.inner.owners_and_finalizers.owners
     }
 
-    /// Returns the object's finalizers.
+    /// Returns `metadata.finalizers`, without decoding the object.
     pub fn finalizers(&self) -> &[String] {
         &self.inner.owners_and_finalizers.finalizers
     }
@@ -154,8 +154,8 @@ impl<K> Entry<K> {
         self.version().is_exact() && self.version() == other.version() && self.is_same_as(other)
     }
 
-    /// Returns whether both entries are the same version of one object, in the same form. A changed definition, for
-    /// instance with another conversion, gives its objects another form without a new version.
+    /// Returns whether both entries are the same version of one object, with equal JSON. A changed definition of a
+    /// custom resource, for instance with another conversion, changes the JSON of the objects without a new version.
     pub fn is_unchanged_from(&self, other: &Self) -> bool {
         let has_form_of = || self.inner.body.has_form_of(&other.inner.body);
         self.is_same_version_as(other) && (Arc::ptr_eq(&self.inner, &other.inner) || has_form_of())
@@ -171,7 +171,7 @@ impl<K> Entry<K> {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Returns the same entry with the type `T`, which the body must decode as (VIEW-1).
+    /// Returns the same entry, read as a `T`. The body must have decoded as `T` (VIEW-1).
     pub(crate) fn cast<T>(&self) -> Entry<T> {
         Entry {
             inner: Arc::clone(&self.inner),
@@ -208,8 +208,8 @@ impl<K> Entry<K> {
 }
 
 impl RawEntry {
-    /// Makes an entry of an arrived object. It shares labels, owners and finalizers with other objects, and the key
-    /// with the entry stored `before`.
+    /// Makes an entry of an arrived object. The entry shares equal labels, owners and finalizers with other objects,
+    /// and its key with `before`, the entry stored under that key.
     pub(crate) fn ingest(
         object: RawObject,
         projection: Projection,
@@ -225,7 +225,7 @@ impl RawEntry {
         entry
     }
 
-    /// Sets the applies that left this version of the object, when the whole body arrives.
+    /// Stores the digests of server-side applies that would not change this version, once the whole object arrives.
     pub(crate) fn note_applies(&self, applies: Vec<ApplyDigest>) {
         if !applies.is_empty() {
             // Setting fails if the same version arrived before, with the same applies.
@@ -233,29 +233,29 @@ impl RawEntry {
         }
     }
 
-    /// Returns whether an apply with this digest would change nothing.
+    /// Returns whether a server-side apply with this digest is known to change nothing in the object.
     pub(crate) fn is_applied(&self, apply: &ApplyDigest) -> bool {
         let applies = self.inner.applies.get();
         applies.is_some_and(|applies| applies.contains(apply))
     }
 
-    /// Returns the object if its decoded form is cached. This counts as a read.
+    /// Returns the cached object decoded as a `K`. The call counts as a read, which delays the eviction.
     pub(crate) fn cached<K: Object>(&self) -> Option<DecodeResult<K>> {
         self.inner.body.cached()
     }
 
-    /// Returns the object, and caches its decoded form. Decoding takes long, so no lock may be held.
+    /// Returns the object decoded as a `K`, and caches it. Decoding takes long, so the caller must hold no lock.
     pub(crate) fn decoded<K: Object>(&self) -> DecodeResult<K> {
         self.inner.decoded()
     }
 
-    /// Returns the object, and caches its decoded form if the budget has room. This does not count as a read: views
-    /// call it for arriving objects, and new indexes for stored objects.
+    /// Returns the object decoded as a `K`, and caches it if the budget has room. The call does not count as a read: it
+    /// is made for objects on their arrival, and for stored objects when an index is added.
     pub(crate) fn decode_if_room<K: Object>(&self) -> DecodeResult<K> {
         self.inner.body.decode_if_room(|| self.inner.holder())
     }
 
-    /// Packs the body if it is not packed yet. Returns whether the training of a dictionary is due.
+    /// Packs (compresses) the body if necessary. Returns whether a new compression dictionary should be trained.
     pub(crate) fn pack(&self) -> bool {
         self.inner.body.pack(|| self.inner.holder())
     }
@@ -264,8 +264,8 @@ impl RawEntry {
         self.inner.body.check::<K>(|| self.inner.holder())
     }
 
-    /// Returns whether the object decodes as a `K` as [`check`](Self::check) does, for a `K` that every object in
-    /// protobuf decodes as (VIEW-8).
+    /// Checks as [`check`](Self::check) does that the object decodes as a `K`, the built-in type of its kind. An object
+    /// that arrived in protobuf needs no check (VIEW-8).
     pub(crate) fn check_built_in<K: Object>(&self) -> Result<(), Arc<str>> {
         if self.inner.body.is_of_its_kind() {
             return Ok(());
@@ -273,7 +273,7 @@ impl RawEntry {
         self.check::<K>()
     }
 
-    /// Returns whether `head` has the version and the identity of this entry.
+    /// Returns whether the metadata `head` has the resource version and the identity of this entry.
     pub(crate) fn is_of(&self, head: &Head) -> bool {
         self.version().is_exact()
             && *self.version() == head.version
@@ -310,7 +310,7 @@ impl Generation {
 
 impl Eq for OwnersAndFinalizers {}
 
-/// Only the uids of owners are hashed, because they identify the owners.
+/// Only the uids of owners are hashed, because a uid identifies its owner.
 impl Hash for OwnersAndFinalizers {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.finalizers.hash(state);
@@ -338,7 +338,7 @@ impl ResidentEntry {
     }
 }
 
-/// An eviction drops the decoded forms of the entry's body.
+/// The memory budget evicts entries: an eviction drops the decoded values of the body and keeps the JSON.
 impl Evictable for ResidentEntry {
     fn take_visited(&self) -> bool {
         self.body.visited.swap(false, Ordering::Relaxed)

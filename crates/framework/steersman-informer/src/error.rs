@@ -13,39 +13,39 @@ pub enum Error {
     /// An index with this name exists already.
     #[error("{kind} already has an index named {name:?}: choose another name")]
     IndexExists {
-        /// The kind of the informer.
+        /// The kind of the informer's objects.
         kind: String,
-        /// The name of the index.
+        /// The name that is taken.
         name: String,
     },
     /// The name of an index is empty.
     #[error("an index of {kind} has no name: give it one to find objects by")]
     IndexWithoutName {
-        /// The kind of the informer.
+        /// The kind of the informer's objects.
         kind: String,
     },
-    /// The view has no index with this name.
+    /// No index with this name was added for the Rust type of the read objects.
     #[error("{kind} has no index named {name:?} ({known}): add it with add_index")]
     NoSuchIndex {
-        /// The kind of the informer.
+        /// The kind of the informer's objects.
         kind: String,
-        /// The name of the index.
+        /// The name that was asked for.
         name: String,
         /// The names of the existing indexes, as text.
         known: String,
     },
-    /// A read selects by fields.
+    /// A read from memory selects by fields, which only the API server can evaluate.
     #[error(
         "{kind} cannot be selected by fields in memory: select by labels or an index, or read live"
     )]
     FieldsNeedServer {
-        /// The kind of the informer.
+        /// The kind of the informer's objects.
         kind: String,
     },
     /// The informer stopped before its first list was complete.
     #[error("the informer of {kind} stopped before it was synced")]
     Stopped {
-        /// The kind of the informer.
+        /// The kind of the informer's objects.
         kind: String,
     },
 }

@@ -11,18 +11,18 @@ use crate::entry::{Entry, Untyped};
 pub enum Event<K> {
     /// The object appeared: it was created, matches the selectors now, or is in the initial list.
     Created {
-        /// The object.
+        /// The object as it is now.
         new: Entry<K>,
-        /// The cause of the event.
+        /// The cause of the event: the initial list, a live change or a resync.
         origin: Origin,
     },
     /// The object changed, or a resync repeats it.
     Updated {
         /// The last version that the subscriber took.
         old: Entry<K>,
-        /// The current version.
+        /// The object after the change.
         new: Entry<K>,
-        /// The cause of the event.
+        /// The cause of the event: a live change or a resync.
         origin: Origin,
     },
     /// The object disappeared: it was deleted, or no longer matches the selectors.
@@ -34,7 +34,7 @@ pub enum Event<K> {
     },
 }
 
-/// An event without a type.
+/// An event with objects that are not tied to a Rust type yet.
 pub(crate) type RawEvent = Event<Untyped>;
 
 /// The cause of an event.
@@ -84,7 +84,7 @@ impl<K> Event<K> {
         self.entry().key()
     }
 
-    /// Returns the version before an update, or the last known version of a deleted object.
+    /// Returns the version before an update, or the last known one of a deleted object; `None` if the object appeared.
     pub fn old(&self) -> Option<&Entry<K>> {
         match self {
             Self::Created { .. } => None,
@@ -142,7 +142,7 @@ impl<K> Event<K> {
         matches!(self, Self::Updated { old, new, .. } if new.is_unchanged_from(old))
     }
 
-    /// Returns the same event with entries of the type `T`, which the bodies must decode as (VIEW-1).
+    /// Returns the same event with objects read as `T`. The bodies must have decoded as `T` (VIEW-1).
     pub(crate) fn cast<T>(&self) -> Event<T> {
         match self {
             Self::Created { new, origin } => Event::created(new.cast(), *origin),

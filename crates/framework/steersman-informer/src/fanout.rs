@@ -14,7 +14,7 @@ use crate::store::{ViewHandle, ViewId};
 
 pub use crate::fanout::subscription::{Delivery, Subscription};
 
-/// The mailboxes of the subscribers, each with the view of its subscriber.
+/// The event queues (mailboxes) of all subscribers, each with the view that makes its events.
 #[derive(Debug)]
 pub(crate) struct Fanout {
     mailboxes: Vec<(ViewId, Arc<SharedMailbox>)>,
@@ -29,7 +29,7 @@ impl Fanout {
         }
     }
 
-    /// Adds a subscriber, under the writer's lock. It gets `present` first (FAN-1), and then the marker of a past sync.
+    /// Adds a subscriber, under the writer's lock. It gets the `present` objects first (FAN-1), then any sync marker.
     pub(crate) fn join<'a, K>(
         &mut self,
         handle: &Arc<ViewHandle>,
@@ -42,7 +42,7 @@ impl Fanout {
             mailbox.mark_synced();
         }
         let mailbox = Arc::new(SharedMailbox::new(mailbox));
-        // Without this, mailboxes of dropped subscriptions would stay until the next event.
+        // Mailboxes of dropped subscriptions are removed here, or they would stay until the next event.
         self.mailboxes
             .retain(|(_, mailbox)| !mailbox.is_abandoned());
         self.mailboxes.push((handle.id, Arc::clone(&mailbox)));
@@ -77,7 +77,7 @@ impl Fanout {
         }
     }
 
-    /// Empties all mailboxes (FAN-4). Returns their contents, to be freed after the lock is released.
+    /// Empties all mailboxes of an ended informer (FAN-4). Returns the contents, to be freed without the lock.
     pub(crate) fn discard(&self) -> Vec<Mailbox> {
         let mailboxes = self.mailboxes.iter();
         mailboxes.map(|(_, mailbox)| mailbox.discard()).collect()

@@ -16,7 +16,7 @@ pub(crate) use self::machine::Pause;
 
 /// The time after a server's return within which all waiting informers repeat their requests.
 const SPREAD: Duration = Duration::from_secs(1);
-/// The longest wait of an informer for its turn to list again. A list that hangs must not block other informers.
+/// The longest wait of an informer for a permit to list again. After it the informer lists without one.
 const TURN: Duration = Duration::from_secs(30);
 const LISTS: usize = 10;
 
@@ -53,7 +53,7 @@ impl ServerHealth {
         }
     }
 
-    /// Notes a failure that may be due to an outage. Returns how many times the server has returned so far.
+    /// Records a failure that may be due to an outage. Returns how many outages have ended so far.
     pub(crate) fn handle_failure(&self, now: Instant) -> u64 {
         let mut machine = self.state.machine.lock();
         machine.handle_failure(now);
@@ -73,7 +73,7 @@ impl ServerHealth {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the check to another informer, a little later.
+    /// If the future is dropped, another informer checks the server a little later.
     pub(crate) async fn wait(
         &self,
         pause: &Pause,
@@ -87,7 +87,7 @@ impl ServerHealth {
             let turn = self.state.machine.lock().next_step(pause, now());
             match turn {
                 NextStep::Go => return false,
-                // The informer with the check that found the server repeats its request at once.
+                // The informer that made the successful check repeats its request at once.
                 NextStep::Returned if asked => return true,
                 NextStep::Returned => {
                     sleep(SPREAD.mul_f64(share.clamp(0.0, 1.0))).await;
@@ -111,11 +111,11 @@ impl ServerHealth {
         }
     }
 
-    /// Waits for a permit to list again.
+    /// Waits for a permit to list again; returns `None` after 30 s, and the caller lists without one.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up the turn.
+    /// Dropping the future gives up the place in the queue for permits.
     pub(crate) async fn list_turn(&self) -> Option<OwnedSemaphorePermit> {
         let turn = Arc::clone(&self.state.lists).acquire_owned();
         timeout(TURN, turn).await.ok()?.ok()

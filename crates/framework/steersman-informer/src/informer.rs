@@ -81,7 +81,7 @@ impl<K: Object> Informer<K> {
         self.untyped.view()
     }
 
-    /// Returns the same informer without a type.
+    /// Returns a handle of the same informer that names no Rust type.
     pub fn untyped(&self) -> &UntypedInformer {
         &self.untyped
     }
@@ -107,12 +107,12 @@ impl<K: Object> Informer<K> {
         self.untyped.run(list_watch, cancel)
     }
 
-    /// Returns the store.
+    /// Returns the store, from which the objects are read as `K`.
     pub fn store(&self) -> Store<K> {
         self.store.clone()
     }
 
-    /// Returns the store by reference.
+    /// Returns the store as [`store`](Self::store) does, by reference.
     pub fn as_store(&self) -> &Store<K> {
         &self.store
     }
@@ -122,7 +122,7 @@ impl<K: Object> Informer<K> {
         self.core().subscribe(self.store.handle())
     }
 
-    /// Returns the number of subscribers of all types.
+    /// Returns the number of subscriptions to this informer, of any Rust type.
     pub fn subscribers(&self) -> usize {
         self.core().subscribers()
     }
@@ -210,17 +210,17 @@ impl<K: Object> Informer<K> {
         self.core().add_index(self.store.handle(), index)
     }
 
-    /// Returns the state of the informer.
+    /// Returns the state of the informer, as far as the objects can be read as `K`.
     pub fn state(&self) -> InformerState {
         self.core().state(self.needs())
     }
 
-    /// Returns a receiver of the informer's state.
+    /// Returns a receiver that holds the present [`state`](Self::state) and wakes at each change.
     pub fn state_changes(&self) -> watch::Receiver<InformerState> {
         self.core().state_changes(self.needs())
     }
 
-    /// Returns whether the store was complete at least once.
+    /// Returns whether the store was complete at least once, as far as the objects can be read as `K`.
     pub fn has_synced(&self) -> bool {
         self.core().has_synced(self.needs())
     }
@@ -240,7 +240,7 @@ impl<K: Object> Informer<K> {
 }
 
 impl UntypedInformer {
-    /// Returns the informer with objects decoded as `K`, always the same view. A view without handles costs nothing.
+    /// Returns the informer with objects decoded as `K`. The decoded objects are dropped with the last handle of `K`.
     ///
     /// The stored objects are decoded before this returns.
     pub fn view<K: Object>(&self) -> Informer<K> {

@@ -25,12 +25,13 @@ pub struct InformerOptions {
     pub watch_list: bool,
     /// The number of objects per page of an ordinary list. Default: 500, as in client-go.
     pub page_size: u32,
-    /// The number of deltas that may wait until the reflector stops reading the connection. Default: 1024.
+    /// The most deltas that may wait for the store; at this number the reflector stops reading. Default: 1024.
     pub queue_bound: usize,
     /// The number of bytes of JSON that may wait for the store. When it is reached, the reflector stops reading the
     /// connection. A larger delta waits alone. Default: 16 MiB.
     pub queue_bytes: usize,
-    /// The number of events that may wait for one subscriber until those of one key are coalesced. Default: 1024.
+    /// The number of events that may wait for one subscriber; beyond it, events of one key are coalesced. Default:
+    /// 1024.
     pub mailbox_bound: usize,
     /// Whether watches ask for bookmarks. A streaming list ends with one, so it needs them. Default: true.
     pub bookmarks: bool,
@@ -54,8 +55,8 @@ pub struct InformerOptions {
     pub metrics: Option<InformerMetrics>,
     /// The advice that is logged when requests fail. Default: none.
     pub failure_advice: FailureAdvice,
-    /// The reasons of failures of the first list that this program itself removes: it installs the definition of the
-    /// kind, or converts its objects. These failures are logged as info. Default: none.
+    /// Reasons of failures of the first list that end by themselves, because this program installs the definition of
+    /// the kind or converts its objects. These failures are logged as info. Default: none.
     pub expected_at_first: Vec<Reason>,
     /// Called after each failed request. Default: no hook.
     pub on_failure: OnFailure,
@@ -94,14 +95,15 @@ pub struct OnFailure(Option<Arc<FailureHook>>);
 
 type FailureHook = dyn Fn(&Failed) + Send + Sync;
 
-/// Returns the advice for a failed request, by its reason. Cheap to clone.
+/// A function that returns the advice to log for a failed request, by its reason. Cheap to clone.
 #[derive(Clone, Default, derive_more::Debug)]
 #[debug("FailureAdvice({:?})", if _0.is_some() { "set" } else { "unset" })]
 pub struct FailureAdvice(Option<Arc<Advise>>);
 
 type Advise = dyn Fn(Reason) -> Option<String> + Send + Sync;
 
-/// Returns the version that the first list must have reached. Called once, at the start. Cheap to clone.
+/// A function that returns the version that the first list must have reached, called once, at the start. Cheap to
+/// clone.
 #[derive(Clone, Default, derive_more::Debug)]
 #[debug("FirstVersion({:?})", self.get())]
 pub struct FirstVersion(Option<Arc<AskVersion>>);
@@ -162,7 +164,7 @@ impl InformerOptions {
         self
     }
 
-    /// Sets whether to begin with a streaming list if the server offers it.
+    /// Sets whether to begin with a streaming list if the server offers it. Default: true.
     pub fn watch_list(mut self, watch_list: bool) -> Self {
         self.watch_list = watch_list;
         self
@@ -185,25 +187,26 @@ impl InformerOptions {
         self
     }
 
-    /// Sets the number of deltas that may wait for the store; at least 1.
+    /// Sets the most deltas that may wait for the store, at least 1; at this number the reflector stops reading.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = bound.max(1);
         self
     }
 
-    /// Sets the bytes of JSON that may wait for the store.
+    /// Sets the most bytes of JSON that may wait for the store; at this limit the reflector stops reading the
+    /// connection.
     pub fn queue_bytes(mut self, bytes: usize) -> Self {
         self.queue_bytes = bytes;
         self
     }
 
-    /// Sets the number of events that may wait for one subscriber before the events of one key are coalesced.
+    /// Sets the number of events that may wait for one subscriber; beyond it, events of one key are coalesced.
     pub fn mailbox_bound(mut self, bound: usize) -> Self {
         self.mailbox_bound = bound;
         self
     }
 
-    /// Sets whether watches ask for bookmarks.
+    /// Sets whether watches ask for bookmarks. Without bookmarks no list is streamed. Default: true.
     pub fn bookmarks(mut self, bookmarks: bool) -> Self {
         self.bookmarks = bookmarks;
         self
@@ -238,7 +241,7 @@ impl InformerOptions {
         self
     }
 
-    /// Sets the seed for the jitter of delays.
+    /// Sets the seed for the jitter of delays, for tests that repeat a run. Default: random.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
@@ -257,13 +260,13 @@ impl InformerOptions {
         self
     }
 
-    /// Sets the metrics to count in.
+    /// Sets the metrics in which the informer counts. Default: none.
     pub fn metrics(mut self, metrics: InformerMetrics) -> Self {
         self.metrics = Some(metrics);
         self
     }
 
-    /// Sets the advice that is logged when requests fail.
+    /// Sets the function that returns the advice to log for a failed request, by its reason. Default: no advice.
     pub fn failure_advice(
         mut self,
         advise: impl Fn(Reason) -> Option<String> + Send + Sync + 'static,
@@ -272,7 +275,7 @@ impl InformerOptions {
         self
     }
 
-    /// Sets the reasons of failures of the first list that this program itself removes.
+    /// Sets the reasons of failures of the first list that this program itself removes; they are logged as info.
     pub fn expected_at_first(mut self, reasons: Vec<Reason>) -> Self {
         self.expected_at_first = reasons;
         self

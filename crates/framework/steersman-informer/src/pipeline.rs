@@ -43,7 +43,7 @@ use crate::store::{Indexer, Store, StoreState, ViewHandle};
 /// The shortest interval between two resyncs, as in client-go (`minimumResyncPeriod`).
 const RESYNC: Duration = Duration::from_secs(1);
 
-/// One informer without its requests. Only its views have a Rust type.
+/// The state of one informer: the store, its views and subscribers. Only views are tied to a Rust type.
 pub(crate) struct Core {
     pub(crate) kind: Kind,
     /// The name of the kind in logs: `pods`, `websites.web.example.com`.
@@ -55,10 +55,10 @@ pub(crate) struct Core {
     writer: Mutex<StoreWriter>,
     /// Serialises the creation of views and indexes, outside the writer's lock (VIEW-7). Locked before `writer`.
     view_creation: Mutex<()>,
-    /// One state per projection, at the index that [`projection_index`] returns.
+    /// One state for each part of the objects that readers may need, at the index that [`projection_index`] returns.
     states: [watch::Sender<InformerState>; 3],
     progress: watch::Sender<SyncProgress>,
-    /// For each projection, whether the store was ever complete with it; every read checks this.
+    /// For each part of the objects that readers may need, whether the store was ever complete with it.
     synced: [AtomicBool; 3],
     /// The number of changes so far; see [`UntypedInformer::applied`](crate::UntypedInformer::applied).
     pub(crate) applied: watch::Sender<u64>,
@@ -131,7 +131,7 @@ impl Core {
             }),
             applied: watch::Sender::new(0),
             synced: [false; 3].map(AtomicBool::new),
-            // A transform needs whole objects.
+            // A transform gets whole objects, so they are requested from the start.
             wanted: watch::Sender::new(match options.transform {
                 Some(_) => whole(&kind),
                 None => Projection::Metadata,
@@ -156,7 +156,7 @@ impl Core {
         self.states[projection_index(needs)].subscribe()
     }
 
-    /// Returns whether the store was ever complete with this projection, without a lock: every read calls it (STORE-7).
+    /// Returns whether the store was ever complete with this part of the objects. Takes no lock, for reads (STORE-7).
     pub(crate) fn has_synced(&self, needs: Projection) -> bool {
         self.synced[projection_index(needs)].load(Ordering::Acquire)
     }
@@ -258,7 +258,7 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
             if applied.is_empty() {
                 tokio::task::coop::consume_budget().await;
             } else {
-                // PACK-6: lets subscribers read live objects before these are packed.
+                // PACK-6: subscribers run before the live objects are packed, so that their reads need no unpacking.
                 tokio::task::yield_now().await;
                 core.entries.pack_all(&applied);
                 applied.clear();
@@ -266,7 +266,7 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         }
     };
     tokio::select! {
-        // In this order, so that deltas that the reflector has sent are applied in the same turn.
+        // The branches are polled in this order, so that deltas of the reflector are applied in the same poll.
         biased;
         () = cancel.cancelled() => {}
         () = driver.run() => {}

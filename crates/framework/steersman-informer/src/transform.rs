@@ -112,7 +112,7 @@ impl Transform {
         }
     }
 
-    /// Returns the transform's name.
+    /// Returns the name, which error messages contain.
     pub fn name(&self) -> &str {
         &self.name
     }

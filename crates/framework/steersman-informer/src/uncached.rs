@@ -17,7 +17,7 @@ pub struct UncachedList<K> {
     pub objects: Vec<UncachedObject<K>>,
     /// The resource version of the list: the informer had applied all events, bookmarks and lists up to it.
     pub version: ResourceVersion,
-    /// The first object in the query's namespace without a version that decodes.
+    /// The first object in the query's namespace of which no version decodes; `None` if there is none.
     pub unreadable: Option<Malformed>,
 }
 
@@ -37,7 +37,7 @@ impl<K> UncachedObject<K> {
         }
     }
 
-    /// Returns the object's key.
+    /// Returns the object's namespace and name.
     pub fn key(&self) -> &ObjectKey {
         self.entry.key()
     }

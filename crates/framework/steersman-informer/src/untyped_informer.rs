@@ -66,7 +66,7 @@ impl UntypedInformer {
         self.core.end_unstarted();
     }
 
-    /// Returns the state of the informer for the projection that its views need.
+    /// Returns the state of the informer, as far as its readers can read the parts of the objects that they need.
     pub fn state(&self) -> InformerState {
         self.core.state(self.core.wanted())
     }
@@ -76,12 +76,12 @@ impl UntypedInformer {
         self.core.state_changes(self.core.wanted())
     }
 
-    /// Returns whether the store was ever complete with the projection that its views need.
+    /// Returns whether the store was ever complete with the parts of the objects that its readers need.
     pub fn has_synced(&self) -> bool {
         self.core.has_synced(self.core.wanted())
     }
 
-    /// Returns the number of subscribers of all types.
+    /// Returns the number of subscriptions to this informer, of any Rust type.
     pub fn subscribers(&self) -> usize {
         self.core.subscribers()
     }
@@ -177,8 +177,8 @@ impl UntypedInformer {
     /// Lists everything again, although the watch works. The returned future ends when a list that began after this
     /// call is complete, or when the informer stops. A failed list is repeated.
     ///
-    /// Call it after a change of the kind's definition, which gives the objects another form: a server ends the watches
-    /// of such a kind, but only after a while.
+    /// Call it after a change of the kind's definition, which changes the JSON of the objects without new versions: a
+    /// server ends the watches of such a kind, but only after a while.
     ///
     /// # Cancel safety
     ///

@@ -7,16 +7,16 @@ use crate::metrics::Counters;
 pub(crate) struct BodyContext {
     pub(crate) pack: PackContext,
     pub(crate) counters: Counters,
-    /// Whether an error may quote values of an object; not for Secrets.
+    /// Whether error messages may quote values of an object; false for Secrets.
     pub(crate) quotes: bool,
-    /// Whether an object may get another form without a new version: objects of a custom definition do, when its
-    /// conversion, fields or defaults change.
+    /// Whether the JSON of an object may change without a new resource version: true for custom resources, because the
+    /// conversion, fields or defaults of their definition may change.
     pub(crate) changes_form: bool,
 }
 
 impl BodyContext {
-    /// Returns the context of one informer. `secret` marks the objects as Secrets, which errors do not quote and no
-    /// dictionary is trained with (PACK-4).
+    /// Makes the shared state of one informer's bodies. `secret`: the objects are Secrets, so errors quote no values,
+    /// and no compression dictionary is trained with the objects (PACK-4).
     pub(crate) fn new(budget: Budget, counters: Counters, secret: bool) -> Self {
         Self {
             pack: PackContext::new(budget, !secret),

@@ -1,4 +1,4 @@
-//! Machine: the decoded forms of one body. A body with one form or none, the usual case, takes few bytes.
+//! Machine: the values decoded from one body, one per Rust type. A body with one value or none takes few bytes.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(crate) enum Forms {
     Several(Box<[DecodedForm]>),
 }
 
-/// The body decoded as one type: the object, or the decode error.
+/// A body decoded as one Rust type: the object, or the decode error.
 pub(crate) struct DecodedForm {
     pub(crate) of: TypeId,
     pub(crate) decoded: Result<AnyDecoded, Arc<str>>,
@@ -24,7 +24,7 @@ pub(crate) struct DecodedForm {
 pub(crate) type DecodeResult<K> = Result<Arc<K>, Arc<str>>;
 
 impl Forms {
-    /// A single form stores neither its type, which the object knows, nor its charge, which the body knows.
+    /// Stores decoded values. One alone is stored without its type, which the object tells, and without its size.
     pub(crate) fn of(mut forms: Vec<DecodedForm>) -> Self {
         match (forms.len(), forms.pop()) {
             (_, None) => Self::Nothing,
@@ -42,7 +42,7 @@ impl Forms {
         }
     }
 
-    /// Removes and returns all forms. `charge` is the sum of their charges.
+    /// Removes and returns all decoded values. `charge`: the sum of their sizes, in bytes.
     pub(crate) fn take(&mut self, charge: usize) -> Vec<DecodedForm> {
         match std::mem::replace(self, Self::Nothing) {
             Self::Nothing => Vec::new(),
@@ -63,7 +63,7 @@ impl Forms {
         }
     }
 
-    /// Returns the object decoded as a `K`, or the decode error.
+    /// Returns the object decoded as a `K`, or the decode error; `None` if the body was not decoded as a `K`.
     fn find<K: Object>(&self) -> Option<Result<&AnyDecoded, &Arc<str>>> {
         match self {
             Self::Nothing => None,

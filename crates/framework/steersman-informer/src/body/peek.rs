@@ -1,4 +1,4 @@
-//! Handle: looks at a cached form of a body without counting as a read.
+//! Handle: looks at the cached decoded value of a body without counting as a read, which would delay its eviction.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::body::forms::AnyDecoded;
 pub(crate) struct PeekGuard<'a>(MappedRwLockReadGuard<'a, AnyDecoded>);
 
 impl Body {
-    /// Returns the form cached for `K`, unless a writer holds the body's lock.
+    /// Returns the cached object decoded as a `K`; `None` if there is none, or if a writer holds the body's lock.
     pub(crate) fn try_peek<K: Object>(&self) -> Option<PeekGuard<'_>> {
         let state = self.state.try_read()?;
         let object = RwLockReadGuard::try_map(state, |state| state.forms.object::<K>());
@@ -25,7 +25,7 @@ impl Body {
 }
 
 impl PeekGuard<'_> {
-    /// Returns the reference count of the object. Reading it loads the object into the processor's cache.
+    /// Returns the reference count of the object. The call loads the object's memory into the processor's cache.
     pub(crate) fn shared_by(&self) -> usize {
         Arc::strong_count(&self.0)
     }

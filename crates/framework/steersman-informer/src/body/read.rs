@@ -1,4 +1,4 @@
-//! Handle: reads a body as one type: from the cached form, or by unpacking and decoding its JSON.
+//! Handle: reads a body as one Rust type: from the cached value, or by decompressing and decoding its JSON.
 
 use std::any::TypeId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ use steersman_api::Projection;
 use steersman_pack::{Broken, Evictable, Evictions, Packed};
 
 impl Body {
-    /// Returns the form cached for `K`. This counts as a read, which keeps the form cached.
+    /// Returns the cached object decoded as a `K`, or its decode error. Counts as a read, which delays the eviction.
     pub(crate) fn cached<K: Object>(&self) -> Option<DecodeResult<K>> {
         let form = self.state.read().forms.get::<K>()?;
         // A second read writes nothing, so that other cores keep the cache line of the flag.
@@ -26,7 +26,7 @@ impl Body {
         Some(form)
     }
 
-    /// Returns the object decoded as a `K`, cached if the budget can make room. This counts as a read.
+    /// Returns the object decoded as a `K`, and caches it if the budget can make room. The call counts as a read.
     pub(crate) fn decoded<K: Object>(
         &self,
         holder: impl Fn() -> Weak<dyn Evictable>,
@@ -37,8 +37,8 @@ impl Body {
         }
     }
 
-    /// Returns the object decoded as a `K`, for a view that decodes arriving objects. The form is cached only if the
-    /// budget has room, and the call does not count as a read.
+    /// Returns the object decoded as a `K`, for objects that are decoded on arrival. The value is cached only if the
+    /// budget has room without an eviction, and the call does not count as a read.
     pub(crate) fn decode_if_room<K: Object>(
         &self,
         holder: impl Fn() -> Weak<dyn Evictable>,
@@ -47,12 +47,12 @@ impl Body {
             .unwrap_or_else(|| self.decode_and_cache(holder, FormAdmission::IfRoom))
     }
 
-    /// Returns the form cached for `K`, without counting as a read.
+    /// Returns the cached object decoded as a `K`, or its decode error, without counting as a read.
     pub(crate) fn peek<K: Object>(&self) -> Option<DecodeResult<K>> {
         self.state.read().forms.get()
     }
 
-    /// Returns the object as a `K`: from the cached form, or decoded without caching the form (VIEW-5, PACK-3).
+    /// Returns the object as a `K`: the cached value, or one decoded for this call and not cached (VIEW-5, PACK-3).
     pub(crate) fn decode_once<K: Object>(&self) -> DecodeResult<K> {
         self.peek().unwrap_or_else(|| self.decode(|_| ()).0)
     }
@@ -93,7 +93,7 @@ impl Body {
         };
         let evictions = {
             let mut state = self.state.write();
-            // Another thread has decoded the form meanwhile, so its form is shared.
+            // Another thread has decoded the body as a `K` meanwhile, so both threads share its value.
             if let Some(form) = state.forms.get() {
                 return form;
             }
@@ -103,8 +103,8 @@ impl Body {
         decoded
     }
 
-    /// Decodes the body, and calls `also` with its JSON. The second value is the result of `also`; `None` if a later
-    /// call may give another result.
+    /// Decodes the body, and calls `also` with its JSON. The second value is the result of `also`; `None` if the JSON
+    /// lacks a part that `K` needs or cannot be unpacked now, so that a later call may succeed.
     fn decode<K: Object, R>(&self, also: impl FnOnce(&[u8]) -> R) -> (DecodeResult<K>, Option<R>) {
         let packed = {
             let state = self.state.read();
@@ -128,7 +128,7 @@ impl Body {
         looked.unwrap_or_else(|Broken| (Err("the object could not be unpacked".into()), None))
     }
 
-    /// Caches a form if the budget admits it (PACK-2).
+    /// Caches a decoded value if the budget admits the value as `room` says (PACK-2).
     fn keep(
         &self,
         state: &mut BodyState,
@@ -138,7 +138,7 @@ impl Body {
     ) -> Evictions {
         let mut evictions = Evictions::default();
         let is_fresh = matches!(state.packed, Packed::Fresh(_));
-        // The forms of a fresh body are shared by all views, and are charged when the body is packed.
+        // Values decoded before the body is packed are kept without the budget; packing counts them.
         if let (Some(context), Ok(_), false) = (&self.context, &form.decoded, is_fresh) {
             let charge = state.charge + form.charge;
             match state.admit(context.pack.budget(), charge, holder, room) {
@@ -158,7 +158,7 @@ impl Body {
 }
 
 fn decode<K: Object>(json: &[u8], quotes: bool) -> DecodeResult<K> {
-    // Boxed at once, because the object may take kilobytes of the stack.
+    // Moved into an `Arc` at once, because the object may take kilobytes of the stack.
     let decode = || decode_json(json, quotes).map(Arc::new);
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(decoded) => decoded.map_err(Arc::from),

@@ -16,7 +16,7 @@ const KEPT: usize = 2048;
 /// Within the bound every event is kept, in order. Past it (FAN-2), the events of one key are coalesced to the change
 /// from the version taken last to the current one: none, created, updated, deleted, or deleted and created if the uid
 /// differs. So a mailbox holds no more changes than there are objects that the subscriber has seen or that exist. A
-/// coalesced change waits at the position of the newest event, but an initial object stays before the marker.
+/// coalesced change waits at the position of the newest event, but an initial object stays before the sync marker.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     waiting: BTreeMap<u64, Waiting>,
@@ -25,7 +25,7 @@ pub(crate) struct Mailbox {
     next: u64,
     bound: usize,
     collapsed: bool,
-    /// The remaining event of a change that consists of two events.
+    /// The second event of a change that became two events, after the subscriber has taken the first.
     half: VecDeque<RawEvent>,
     marker: SyncMarker,
 }
@@ -68,7 +68,7 @@ impl Mailbox {
         }
     }
 
-    /// Sets the marker of the sync after the waiting events.
+    /// Puts the sync marker, which ends the initial objects, behind the waiting events.
     pub(crate) fn mark_synced(&mut self) {
         self.marker.set(self.next);
     }
@@ -144,7 +144,7 @@ impl Mailbox {
         self.fold_at(event, position);
     }
 
-    /// Merges an event of `position` with the waiting change of its key.
+    /// Merges an event into the waiting change of its key. `position` is the event's place in the queue.
     fn fold_at(&mut self, event: RawEvent, position: u64) {
         let key = event.key().clone();
         let before = self.positions.remove(&key);
@@ -152,7 +152,7 @@ impl Mailbox {
         let (step, position) = match waiting {
             Some((at, Waiting::CollapsedChange(mut step))) => {
                 step.fold(event);
-                // An initial object that the subscriber has not taken stays before the marker.
+                // An initial object that the subscriber has not taken stays before the sync marker.
                 let stays = self.marker.is_initial(at) && step.taken.is_none();
                 (step, if stays { at } else { position })
             }
@@ -168,7 +168,7 @@ impl Mailbox {
 }
 
 impl CollapsedChange {
-    /// Returns the change of one event: its subscriber has taken the version before the event.
+    /// Makes the change of one event. The subscriber counts as having taken the version before the event.
     fn of(event: RawEvent) -> Self {
         let mut change = Self {
             taken: event.old().cloned(),
@@ -212,7 +212,7 @@ impl CollapsedChange {
             .expect("a waiting change is not empty")
     }
 
-    /// Returns the change as one event, or as two if another object has the key now.
+    /// Returns the change as events: none, one, or a delete and a create if another object has the key now.
     fn events(self) -> Vec<RawEvent> {
         match (self.taken, self.now) {
             (None, None) => Vec::new(),
@@ -233,8 +233,8 @@ impl CollapsedChange {
     }
 }
 
-/// Returns whether the subscriber took the final version. An object that left a selector and came back was taken at an
-/// earlier version, so it is delivered as deleted and created.
+/// Returns whether the subscriber took the very version that was deleted. If an object with the same uid then appears
+/// again, the change is a delete and a create; otherwise it is an update.
 fn is_final(taken: &RawEntry, ended: Option<&(RawEntry, Certainty)>) -> bool {
     ended.is_some_and(|(last, certainty)| {
         *certainty == Certainty::Observed && last.is_same_version_as(taken)

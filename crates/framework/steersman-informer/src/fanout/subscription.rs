@@ -33,7 +33,7 @@ pub enum Delivery<K> {
 #[must_use = "a subscription that is dropped gets nothing"]
 pub struct Subscription<K> {
     mailbox: Arc<SharedMailbox>,
-    /// Keeps the view of `K` alive, which makes the events.
+    /// Keeps the view of `K` (the objects decoded as `K`) alive, from which the events come.
     _handle: Arc<ViewHandle>,
     of: PhantomData<fn() -> K>,
 }
@@ -93,7 +93,7 @@ impl<K> Subscription<K> {
 impl<K> Drop for Subscription<K> {
     fn drop(&mut self) {
         self.mailbox.state.lock().left = true;
-        // Freed after the lock is released, because there may be many objects.
+        // The waiting events are freed after the lock is released, because there may be many.
         drop(self.mailbox.discard());
     }
 }

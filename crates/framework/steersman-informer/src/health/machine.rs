@@ -43,7 +43,7 @@ pub(crate) enum NextStep {
 /// The pause of one informer after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pause {
-    /// The number of returns of the server before the request failed.
+    /// How many outages of the server had ended when the request failed.
     pub(crate) returns: u64,
     /// The end of the informer's own backoff.
     pub(crate) until: Instant,
@@ -53,20 +53,20 @@ pub(crate) struct Pause {
 
 /// The health of one server, shared by its informers (REFL-9).
 ///
-/// A single failure may be due to the kind. It makes the server doubtful, and one informer checks
-/// it. The informers wait for the server's return only if the check fails.
+/// A single failure may be due to the kind alone. So one informer checks the server after a failure, and the informers
+/// wait for the server's return only if the check fails.
 #[derive(Debug, Default)]
 pub(crate) struct HealthMachine {
     availability: Availability,
     pub(crate) returns: u64,
     /// The earliest time of the next check.
     next: Option<Instant>,
-    /// Whether an informer repeats its own request as the next check: the server may serve it before it is ready.
+    /// Whether the next check is an informer's own request, because a server may serve requests before it is ready.
     own: bool,
 }
 
 impl HealthMachine {
-    /// Notes a request that failed as requests do during an outage.
+    /// Records a failure that may be due to an outage of the server.
     pub(crate) fn handle_failure(&mut self, now: Instant) {
         if self.availability == Availability::Up {
             self.availability = Availability::Doubted;
@@ -77,7 +77,7 @@ impl HealthMachine {
         }
     }
 
-    /// Notes that the server answered a request, so it is up. Returns whether it was not known to be up.
+    /// Records that the server answered a request. Returns whether the server was not known to be up.
     pub(crate) fn handle_answer(&mut self) -> bool {
         let was = std::mem::replace(&mut self.availability, Availability::Up);
         self.next = None;
@@ -109,7 +109,7 @@ impl HealthMachine {
         }
     }
 
-    /// Returns the next step of an informer in this pause. One at a time gets `Ask`, or `Go` before its pause ends.
+    /// Returns what an informer in this pause does next. While the server is away, one informer at a time checks it.
     pub(crate) fn next_step(&mut self, pause: &Pause, now: Instant) -> NextStep {
         if self.returns > pause.returns {
             return NextStep::Returned;

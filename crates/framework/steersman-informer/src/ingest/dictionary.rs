@@ -1,4 +1,4 @@
-//! Driver: trains dictionaries in the background, and packs older bodies again.
+//! Driver: trains compression dictionaries in the background, and compresses older bodies again.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use steersman_pack::{Dictionary, KEPT_BACK, PackRatio, Samples, TrainedDictionar
 
 /// The amount of JSON, in bytes, that is packed or sampled before the task yields.
 const AT_ONCE: usize = 64 << 10;
-/// The cost of visiting a body, as a number of bytes.
+/// The work of visiting one body, counted as this number of bytes.
 const LOOK: usize = 1 << 10;
 
 /// Makes a task yield after a bounded amount of work.
@@ -16,7 +16,7 @@ struct YieldBudget {
     done: usize,
 }
 
-/// Trains dictionaries when a training is due. Never ends by itself.
+/// Trains a compression dictionary each time that one is due. Never ends by itself.
 #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
 pub(crate) async fn train_dictionaries(entries: &EntryMaker) {
     loop {
@@ -28,13 +28,13 @@ pub(crate) async fn train_dictionaries(entries: &EntryMaker) {
             entries.context().pack.finish_training(trained);
         }
         if (given_up || entries.context().pack.has_dictionary()) && repack(entries).await {
-            // A body that arrived meanwhile may be packed with the old dictionary, and so keep it alive.
+            // A body that arrived meanwhile may be packed with the old dictionary and keep it in memory.
             entries.wake_training();
         }
     }
 }
 
-/// Samples the stored objects if the training needs more samples: the arriving objects may all be from one namespace.
+/// Samples stored objects if the training lacks samples: the arriving objects may all be from one namespace.
 async fn complete_samples(entries: &EntryMaker) {
     if !entries.context().pack.wants_samples() {
         return;
@@ -45,7 +45,7 @@ async fn complete_samples(entries: &EntryMaker) {
     };
     let mut budget = YieldBudget::default();
     if let Some(dictionary) = entries.context().pack.doubted_dictionary() {
-        // Packs as many objects as would test a new dictionary. Only their sizes are kept (STORE-6).
+        // Compresses some of the sampled objects as a test of the dictionary, and keeps only their sizes (STORE-6).
         let mut share = PackRatio::default();
         for at in wanted.clone().step_by(KEPT_BACK) {
             let body = stored[at].raw_body();
@@ -81,7 +81,7 @@ async fn train(
     trained.await.ok().flatten()
 }
 
-/// Packs the bodies again that were packed with another dictionary or with none. Returns whether it found such bodies.
+/// Compresses again each body that used another dictionary or none. Returns whether there was any.
 async fn repack(entries: &EntryMaker) -> bool {
     let mut budget = YieldBudget::default();
     let mut any = false;

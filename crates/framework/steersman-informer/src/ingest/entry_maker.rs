@@ -20,7 +20,7 @@ pub(crate) struct EntryMaker {
     interners: Interners,
     context: Arc<BodyContext>,
     store: Arc<StoreState>,
-    /// Wakes the task that trains dictionaries, because a training may be due.
+    /// Wakes the task that trains compression dictionaries, because a training may be due.
     pub(super) train: Notify,
 }
 
@@ -65,8 +65,8 @@ impl EntryMaker {
         }
     }
 
-    /// Makes an entry and decodes it for every view, before any lock is taken. A stored entry of the same version and
-    /// form was decoded when it arrived, and is returned instead.
+    /// Makes an entry and decodes it for every view, before any lock is taken. A stored entry of the same version with
+    /// equal JSON was decoded when it arrived, and is returned instead.
     fn made(
         &self,
         object: RawObject,
@@ -128,7 +128,7 @@ impl EntryMaker {
         transformed.map_err(|problem| Malformed::new(key, uid, version, problem))
     }
 
-    /// Packs the entries that are not packed yet, and wakes the training if one is due.
+    /// Packs the entries that are not packed yet, and wakes the dictionary training if one is due.
     pub(crate) fn pack_all(&self, entries: &[RawEntry]) {
         if entries.iter().fold(false, |due, entry| entry.pack() | due) {
             self.train.notify_one();
@@ -147,7 +147,7 @@ impl EntryMaker {
         self.train.notify_one();
     }
 
-    /// Drops shared values that no stored object uses, and wakes the training if too few bodies use the dictionary.
+    /// Drops shared values that no stored object uses, and wakes the dictionary training if few bodies use its result.
     pub(crate) fn sweep(&self) {
         self.interners.sweep(self.store.indexer.read().len());
         if self.context.pack.is_dictionary_unused() {

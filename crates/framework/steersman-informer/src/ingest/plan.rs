@@ -11,14 +11,14 @@ const MOST_UNPACKED: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IngestPlan {
     Create,
-    /// The store has this version: its entry is used again (STORE-6), unless it has another form (STORE-10).
+    /// The store has this version: the stored entry is used again (STORE-6), unless its JSON differs (STORE-10).
     Reuse,
-    /// The stored entry is used again, and gets the arrived body if that holds more of the object (VIEW-3).
+    /// The stored entry is used again, and gets the arrived JSON if it has more of the object (VIEW-3).
     Complete,
 }
 
 impl IngestPlan {
-    /// Compares the head of an arrived object with the entry stored under its key. `projection` is the requested part.
+    /// Compares the metadata `head` of an arrived object with the stored entry. `projection`: the requested part.
     pub(crate) fn of(stored: Option<&RawEntry>, head: &Head, projection: Projection) -> Self {
         match stored {
             Some(stored) if stored.is_of(head) => match projection {

@@ -46,7 +46,8 @@ impl ReadAhead {
         }
     }
 
-    /// Returns the next step. `is_dry` says that the stream has no data at the moment.
+    /// Decides what the reader of the stream does now: read on, hand a batch over, or wait. `is_dry`: the stream has no
+    /// data.
     pub(crate) fn next(&self, is_dry: bool) -> ReadStep {
         let has_room = match self.workers {
             0 => self.waiting == 0 && self.in_flight == 0,

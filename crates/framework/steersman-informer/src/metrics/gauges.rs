@@ -41,7 +41,7 @@ pub(crate) struct Sum {
     pub(crate) decoded: usize,
     pub(crate) queued: usize,
     pub(crate) version: Option<u64>,
-    /// The age of the last event, of the informer with the oldest one.
+    /// The age of the last event of the informer that has gone longest without one.
     pub(crate) event_age: Option<Duration>,
     pub(crate) bookmark_age: Option<Duration>,
     pub(crate) states: BTreeMap<&'static str, u32>,
@@ -117,7 +117,7 @@ impl Sum {
     }
 }
 
-/// Returns the last 15 digits of a version, as client-go does: a gauge holds them without loss.
+/// Returns the last 15 digits of a version, as client-go does: a gauge (a 64-bit float) holds 15 digits exactly.
 fn number(version: &ResourceVersion) -> u64 {
     let text = version.as_str();
     let last = text.get(text.len().saturating_sub(15)..);

@@ -21,7 +21,7 @@ use crate::view_results::ViewResults;
 const SECTION: usize = 64;
 
 impl Core {
-    /// Applies the queued deltas, and observes how long they waited. Returns the entries to pack.
+    /// Applies the queued deltas, and records how long they waited. Returns the entries to pack (compress).
     pub(super) fn apply_queued(&self, batch: Vec<Queued>) -> Vec<RawEntry> {
         let effects = batch.iter().filter_map(|queued| entry(&queued.delta));
         let effects = effects.collect();
@@ -158,10 +158,10 @@ impl Core {
         };
         let (mut next, effects) = stored.replaced(items, relist, has_subscriber);
         drop(stored);
-        // The new store is not shared yet, so index functions hold no lock that readers need.
+        // The new store is not shared yet, so index functions run without a lock that readers need.
         let fresh = next.reach(projection);
         let before = std::mem::replace(&mut *self.shared.indexer.write(), next);
-        // Freed after the lock is released, because there may be many objects.
+        // The old store is freed after the lock is released, because it may hold many objects.
         drop(before);
         self.distribute(writer, &effects);
         for view_effects in fresh {

@@ -17,7 +17,7 @@ pub(crate) enum LogLine {
 /// Logs one line when a problem begins, and one when it ends.
 #[derive(Debug, Default)]
 pub(crate) struct ProblemLog {
-    /// The present problem: its begin is logged, and its end is not.
+    /// The problem with a logged begin and no logged end yet.
     open: Option<ProblemGroup>,
     ended: Option<(ProblemGroup, Instant)>,
 }
@@ -30,7 +30,7 @@ enum ProblemGroup {
 }
 
 impl ProblemLog {
-    /// Returns the line to log for the present problem. Called at each attempt.
+    /// Decides what to log after an attempt. `reason` says why requests fail now; `None` if they do not.
     pub(crate) fn next_line(&mut self, reason: Option<Reason>, now: Instant) -> LogLine {
         let Some(trouble) = reason.map(ProblemGroup::of) else {
             let Some(open) = self.open.take() else {

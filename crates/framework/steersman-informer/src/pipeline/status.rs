@@ -24,7 +24,7 @@ impl Core {
         if changed {
             self.notify_applied();
         }
-        // Logged once per problem, and not per attempt.
+        // A problem is logged once, and not at each attempt.
         match (line, problem) {
             (LogLine::Ends, _) => tracing::info!(kind = %self.name, "recovered"),
             // The definition was probably deleted on purpose, so the line has no advice to restore it.
@@ -57,7 +57,7 @@ impl Core {
                 reason = %problem.reason,
                 // The field has another name than `message`, which would replace the text of the line.
                 error = %problem.message,
-                // The last field and without quotes, because it may contain a rule to copy.
+                // The remedy is the last field and has no quotes, because it may contain an RBAC rule to copy.
                 remedy = self.options.failure_advice.of(problem.reason).map(tracing::field::display),
                 "degraded; trying again until it works"
             ),
@@ -113,7 +113,7 @@ impl Core {
         let writer = self.writer.lock();
         let discarded = writer.fanout.discard();
         self.close(writer, RunState::Ended);
-        // Freed after the lock is released, because there may be many objects.
+        // The discarded deliveries are freed after the lock is released, because there may be many.
         drop(discarded);
     }
 

@@ -94,7 +94,7 @@ impl Core {
         self.reached().is_none_or(|reached| needs <= reached)
     }
 
-    /// Requests this much of each object from now on (VIEW-3).
+    /// Makes the reflector request at least this part of each object from now on (VIEW-3).
     pub(crate) fn want(&self, projection: Projection) {
         let projection = if projection == Projection::Whole {
             super::whole(&self.kind)
@@ -108,7 +108,7 @@ impl Core {
         });
     }
 
-    /// Removes views without handles, and their decoded forms (VIEW-4). The caller holds the writer's lock.
+    /// Removes views that nothing uses, and their decoded values (VIEW-4). The caller holds the writer's lock.
     pub(super) fn drop_unused_views(&self) {
         if self.shared.indexer.read().views().iter().all(View::is_held) {
             return;

@@ -11,7 +11,8 @@ const CAP: Duration = Duration::from_secs(30);
 const ASKED: Duration = Duration::from_secs(300);
 /// The time without a failure after which the next delay is the first delay again.
 const RESET: Duration = Duration::from_secs(120);
-/// The time after the first failure of an outage with delays below [`SOON_CAP`]: the server may return at any moment.
+/// How long the delays stay below [`SOON_CAP`] after the first failure of an outage: the server may return at any
+/// moment.
 const SOON: Duration = Duration::from_secs(60);
 /// The longest delay at the beginning of an outage.
 const SOON_CAP: Duration = Duration::from_secs(3);
@@ -38,18 +39,19 @@ impl ReflectorBackoff {
         }
     }
 
-    /// Notes a failure. Returns the end of the delay, within bounds not before `asked`, the server's `Retry-After`.
+    /// Records a failure. Returns the end of the delay: at least `asked`, the server's `Retry-After`, of at most 5
+    /// minutes.
     pub(crate) fn fail(&mut self, now: Instant, asked: Option<Duration>) -> Instant {
         self.delay(now, asked, CAP)
     }
 
-    /// Notes a failure in an outage as [`fail`](Self::fail) does; for a minute the delays stay short.
+    /// Records a failure in an outage as [`fail`](Self::fail) does; for the first minute the delays stay short.
     pub(crate) fn fail_briefly(&mut self, now: Instant, asked: Option<Duration>) -> Instant {
         let begun = self.since.is_none_or(|since| now < since + SOON);
         self.delay(now, asked, if begun { SOON_CAP } else { CAP })
     }
 
-    /// Notes that the cause of the failures is over: the next failure counts as the first.
+    /// Records that the cause of the failures is over: the next failure counts as the first.
     pub(crate) fn end(&mut self) {
         self.failures = 0;
         (self.since, self.until) = (None, None);

@@ -41,7 +41,7 @@ pub(crate) trait ReflectorHost: Send + Sync {
     /// Returns how much of each object to request. The value never shrinks.
     fn wanted(&self) -> Projection;
 
-    /// Notes the instant by which the reflector does its next step, receives data, or times out.
+    /// Tells the informer the instant by which the reflector does its next step, receives data, or times out.
     fn expect_activity(&self, by: Instant);
 
     fn relists(&self) -> u64;
@@ -69,18 +69,18 @@ pub(crate) struct Reflector<L, S, H> {
     decode_batches: Option<DecodeBatches>,
     health: ServerHealth,
     version_check: VersionCheck,
-    /// The number of returns of the server before the last failure, and the time of that failure.
+    /// How many outages of the server had ended at the last failure, and the time of that failure.
     failed: (u64, Instant),
-    /// Whether a list was completed. Later lists need a permit; for the first list the cache decides the turn.
+    /// Whether a list was completed. Only later lists need a permit; the cache decides when first lists run.
     listed: bool,
-    /// The permit of a list after the first.
+    /// The permit that limits how many informers list again at once; `None` for the first list.
     turn: Option<OwnedSemaphorePermit>,
 }
 
 /// The longest time for which the health of the server delays a repeated request.
 const AT_LAST: Duration = Duration::from_secs(30);
 
-/// The longest time without data of a list, or until a watch opens: more than a request and a turn take together.
+/// The longest time without data of a list, or until a watch opens: more than a request and the wait for a permit.
 const LONGEST_REQUEST: Duration = Duration::from_secs(180);
 
 /// The number of listed objects after which the reflector notes its activity again.
@@ -163,7 +163,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         }
     }
 
-    /// Sleeps until `until`. If the server may be away, waits for its return or for leave to request anyway.
+    /// Sleeps until `until`. If the server may be away, sleeps until it returns or may be tried again.
     async fn sleep(&mut self, until: Instant, away: bool) {
         if !away {
             self.host.expect_activity(until);
@@ -184,7 +184,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         }
     }
 
-    /// Notes that a request begins, or that data of a list arrived (HEALTH-3).
+    /// Tells the informer that a request begins, or that data of a list arrived (HEALTH-3).
     fn expect_request(&self) {
         self.host.expect_activity(now() + LONGEST_REQUEST);
     }
@@ -198,7 +198,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
 
     async fn list(&mut self, version: ResourceVersion, limit: Option<u32>, page: Option<String>) {
         let mut paging = Paging::new().page_size(limit.unwrap_or(0));
-        // With a limit, an exact version already means `NotOlderThan` without a match.
+        // An exact version is listed without pages, and the server refuses a match together with a continue token.
         paging.version_match = (version.is_exact() && limit.is_none() && page.is_none())
             .then_some(VersionMatch::NotOlderThan);
         paging.resource_version = Some(version);
@@ -317,7 +317,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
                 Some(StreamPart::Other(Ok(WatchEvent::Error(error)) | Err(error)))
                     if error.is_transport() =>
                 {
-                    // A timeout of the transport means that the watch was silent; it is no ordinary end of a watch.
+                    // A timeout of the transport means that the watch was silent, which is no ordinary end of a watch.
                     let silent = is_timeout(&error);
                     return self.end(if silent {
                         WatchEnd::Silent

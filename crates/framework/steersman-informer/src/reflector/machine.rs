@@ -16,7 +16,7 @@ use crate::state::Reason;
 /// The timeout of a watch, which the server enforces. Jitter keeps reflectors from ending their watches together.
 const WATCH: Duration = Duration::from_secs(290);
 const WATCH_JITTER: Duration = Duration::from_secs(20);
-/// The time after which an open watch counts as healthy.
+/// How long a watch must have delivered live events to count as healthy, which forgets expirations and refusals.
 const WELL: Duration = Duration::from_secs(10);
 /// The number of broken streaming lists after which the reflector tries an ordinary list.
 const STREAMS: u32 = 2;
@@ -38,8 +38,8 @@ pub(crate) struct ReflectorMachine {
     phase: ReflectorPhase,
     /// The resource version up to which the watch has delivered everything (REFL-1).
     position: ResourceVersion,
-    /// The resource version of the next list: any for the first list, and later one that is not
-    /// older than the versions seen before.
+    /// The resource version that the next list must have reached: any for the first list, and later the newest version
+    /// seen. Unset asks for the newest state.
     list_from: ResourceVersion,
     page_size: u32,
     streams: Streams,
@@ -107,7 +107,8 @@ impl ReflectorMachine {
         }
         match &self.phase {
             ReflectorPhase::Empty | ReflectorPhase::Streaming => ReflectorStep::Stream {
-                // "Any version" may be older than the versions seen before, so a later list asks for the newest.
+                // A streaming list asks for the newest state, because "any version" may be older than the versions seen
+                // before.
                 version: if self.list_from.is_exact() {
                     self.list_from.clone()
                 } else {
@@ -117,7 +118,8 @@ impl ReflectorMachine {
             },
             ReflectorPhase::Listing { page } => ReflectorStep::List {
                 version: self.list_from.clone(),
-                // At an exact version, the server reads pages from etcd, and a whole list from its cache.
+                // At an exact version the list has no pages, because the server reads pages from etcd, and whole lists
+                // from its cache.
                 limit: Some(self.page_size)
                     .filter(|limit| *limit > 0 && !self.unpaged && !self.list_from.is_exact()),
                 page: page.clone(),
@@ -157,7 +159,7 @@ impl ReflectorMachine {
         now + if self.broke { ANSWER_OF_BROKEN } else { ANSWER }
     }
 
-    /// Handles a response to a watch that is overdue, so that the store may be stale.
+    /// Reports that the response to a watch request is late, so that the store may be stale.
     pub(crate) fn handle_late(&mut self, now: Instant) {
         if self.phase == ReflectorPhase::Watching && self.problem().is_none() {
             let message =
@@ -166,7 +168,7 @@ impl ReflectorMachine {
         }
     }
 
-    /// Handles the return of the server after an outage: resets the backoffs.
+    /// Handles the return of the server after an outage: resets the backoff of outages and ends their pause.
     pub(crate) fn handle_return(&mut self) {
         self.pauses.handle_answer();
         self.pauses.handle_turn();
@@ -184,8 +186,8 @@ impl ReflectorMachine {
         self.note_arrival(now);
     }
 
-    /// Handles an event after the initial objects. In a streaming list the end bookmark is due now; without it, the
-    /// server has taken the request for an ordinary watch.
+    /// Handles an event after the initial objects. In a streaming list the bookmark that ends the list is due now;
+    /// without that bookmark, the server has taken the request for an ordinary watch.
     pub(crate) fn handle_live_event(&mut self, now: Instant) {
         if self.phase == ReflectorPhase::Streaming {
             self.watch.end_due.get_or_insert(now + STALL);
@@ -210,7 +212,7 @@ impl ReflectorMachine {
             }
             ReflectorPhase::Streaming => {
                 self.note_arrival(now);
-                // A first bookmark without the mark of the end means that the server took the request for a watch.
+                // A first bookmark that does not end the list means that the server took the request for a watch.
                 self.streams = Streams::No;
                 self.phase = ReflectorPhase::Empty;
                 self.close(now);
@@ -236,8 +238,8 @@ impl ReflectorMachine {
         self.silent_at(now)
     }
 
-    /// Handles a relist request: a view needs more of each object than was requested (VIEW-3), or the objects may have
-    /// another form. The next list is not older than the versions seen before.
+    /// Handles a relist request: a view needs more of each object than was requested (VIEW-3), or the JSON of the
+    /// objects may have changed without new versions. The next list is not older than the versions seen before.
     pub(crate) fn handle_relist(&mut self, now: Instant) {
         self.close(now);
         self.restart(self.list_from.clone());

@@ -19,7 +19,8 @@ impl ProblemTracker {
         self.problem.as_ref()
     }
 
-    /// Notes that a watch stayed open. Only a watch that was not silent resets the count of failures after silence.
+    /// Records that a watch stayed open, which ends the problem. Unless silence was involved, the failure count is
+    /// reset.
     pub(crate) fn settle(&mut self, silent: bool) {
         let problem = self.problem.take();
         if !silent && problem.is_none_or(|problem| problem.reason != Reason::Silent) {
@@ -27,14 +28,14 @@ impl ProblemTracker {
         }
     }
 
-    /// Notes a complete list, which does not prove that watches work.
+    /// Records a page of a list. The list does not prove that watches work, so the problem of short watches stays.
     pub(crate) fn listed(&mut self) {
         self.attempts = 0;
         self.problem
             .take_if(|problem| problem.reason != Reason::ShortWatch);
     }
 
-    /// Counts a failure. Returns it for the hook.
+    /// Counts a failure. Returns its description for the hook of failed requests.
     pub(crate) fn failed(&mut self, reason: Reason, message: &str) -> Failed {
         self.attempts = self.attempts.saturating_add(1);
         Failed {

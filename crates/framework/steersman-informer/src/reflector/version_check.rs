@@ -23,7 +23,7 @@ pub(crate) struct VersionCheck {
 }
 
 impl VersionCheck {
-    /// Notes the end of the present watch, if it was opened; `timeout` is its timeout. An early end may be a restart.
+    /// Records the end of the watch, if it was opened. An end long before its `timeout` may be due to a restart.
     pub(crate) fn note_end(&mut self, now: Instant, timeout: Duration) {
         self.due = None;
         let opened = self.opened.take();
@@ -34,14 +34,14 @@ impl VersionCheck {
         self.is_wanted = true;
     }
 
-    /// Notes that a watch was opened. A streaming list needs no check, because the server chose its version.
+    /// Records that a watch was opened. A streaming list needs no check, because the server chose its version.
     pub(crate) fn note_open(&mut self, is_resumed: bool, now: Instant) {
         self.opened = Some(now);
         self.is_wanted &= is_resumed;
         self.due = self.is_wanted.then_some(now + QUIET);
     }
 
-    /// Notes an event, a bookmark or a list, which shows that the server has reached the version.
+    /// Records an event, a bookmark or a list, which shows that the server has reached the version.
     pub(crate) fn note_reached(&mut self) {
         (self.is_wanted, self.due) = (false, None);
     }

@@ -20,7 +20,7 @@ pub(crate) struct WatchActivity {
     pub(crate) heard: Option<Instant>,
     /// Whether the watch has delivered a version that was not known before.
     pub(crate) news: bool,
-    /// The time of the first live event of the watch.
+    /// The time from which the watch delivers live events: its opening, or the end of its streaming list.
     pub(crate) live: Option<Instant>,
     /// The time of the last bookmark.
     marked: Option<Instant>,
@@ -60,7 +60,7 @@ impl Bookmarks {
         self.every = Some(gap.clamp(known, BOOKMARK_CAP));
     }
 
-    /// Notes that a watch was silent. If it delivered no bookmark at all, none are expected any more.
+    /// Records that a watch was silent. If it delivered no bookmark at all, none are expected any more.
     pub(crate) fn handle_silence(&mut self, watch_activity: &WatchActivity) {
         if watch_activity.marked.is_none() {
             self.every = None;

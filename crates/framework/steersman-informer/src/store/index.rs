@@ -16,7 +16,7 @@ pub(crate) type IndexFn = Arc<dyn Fn(&RawEntry) -> Result<Vec<String>, Arc<str>>
 pub(crate) struct Index {
     name: Arc<str>,
     function: IndexFn,
-    /// Whether the index holds the values of the label with its name.
+    /// Whether the index has the values of one label, with the label's key as its name, so that selectors can use it.
     pub(crate) of_label: bool,
     by_value: HashMap<Arc<str>, IndexBucket>,
     /// The values of each object, so that the function is not called again when the object is removed.

@@ -40,7 +40,7 @@ pub(crate) struct Relist {
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     pub(crate) counts: ChangeCounts,
-    /// The objects that fail to decode for every type since this change.
+    /// The objects that no Rust type can decode since this change.
     pub(crate) malformed: Vec<Malformed>,
     pub(crate) views: Vec<ViewEffects>,
 }
@@ -162,7 +162,7 @@ impl ViewSnapshot {
         })
     }
 
-    /// Decodes a stored object of which more has arrived, for the views that wait for more of it (VIEW-3).
+    /// Decodes a stored object that now has more of its fields, for the views that need these fields (VIEW-3).
     pub(crate) fn decode_for_waiting_views(&self, entry: &RawEntry, projection: Projection) {
         for decoder in &self.each {
             if decoder.can_decode(projection) {
@@ -211,7 +211,7 @@ impl Indexer {
         self.count();
     }
 
-    /// Removes views without handles. Returns their types.
+    /// Removes the views that no informer, store or subscription uses. Returns their Rust types.
     pub(crate) fn drop_unused_views(&mut self) -> Vec<TypeId> {
         let left = self.views.extract_if(.., |view| !view.is_held());
         let types = left.map(|view| view.of).collect();
@@ -321,7 +321,7 @@ impl Indexer {
         self.apply_transition(&transition, results, effects);
     }
 
-    /// Notes an object that does not decode: its last good version stays, unless the stored object has another uid.
+    /// Records an object that does not decode: its last good version stays, unless the stored object has another uid.
     fn put_malformed(&mut self, malformed: Malformed, effects: &mut Effects) {
         let (stored, item) = (self.get(&malformed.key), Decoded::from(malformed.clone()));
         let transition = Transition::of(stored, Some(&item), Origin::Live);

@@ -22,7 +22,7 @@ pub struct EntryList<K> {
     pub entries: Vec<Entry<K>>,
     /// The resource version of the list: the informer had applied all events, bookmarks and lists up to it.
     pub version: ResourceVersion,
-    /// The first object in the query's namespace without a version that decodes.
+    /// The first object in the query's namespace of which no version decodes; `None` if there is none.
     pub unreadable: Option<Malformed>,
 }
 
@@ -34,7 +34,7 @@ pub struct ObjectList<K> {
     pub objects: Vec<Arc<K>>,
     /// The resource version of the list: the informer had applied all events, bookmarks and lists up to it.
     pub version: ResourceVersion,
-    /// The first object in the query's namespace without a version that decodes.
+    /// The first object in the query's namespace of which no version decodes; `None` if there is none.
     pub unreadable: Option<Malformed>,
 }
 
@@ -201,7 +201,7 @@ fn entries_of<'a>(view: &'a View, required: &Required<'_>) -> Option<CandidateEn
     })
 }
 
-/// Returns the first object of a namespace (or of all) without a version that decodes.
+/// Returns the first object of a namespace (`None`: of all) of which no version decodes.
 pub(crate) fn unreadable(
     indexer: &Indexer,
     view: Option<&View>,

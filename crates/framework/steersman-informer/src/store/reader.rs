@@ -52,7 +52,7 @@ impl<K: Object> Store<K> {
         &self.shared.kind
     }
 
-    /// Returns one object.
+    /// Returns the object with this key; `None` if the store has none, or no version of the object decodes as `K`.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let entry = {
             let indexer = self.shared.indexer.read();
@@ -75,7 +75,7 @@ impl<K: Object> Store<K> {
         entry.cached()?.ok()
     }
 
-    /// Returns one object; an error if no version of the object decodes.
+    /// Returns the object with this key; `None` if the store has none.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl<K: Object> Store<K> {
         self.get_with_version(key).0
     }
 
-    /// Returns one object as [`try_get`](Self::try_get) does, with the version of the store that the result is of.
+    /// Returns one object as [`try_get`](Self::try_get) does, with the resource version of the store at the read.
     pub fn get_with_version(
         &self,
         key: &ObjectKey,
@@ -110,14 +110,14 @@ impl<K: Object> Store<K> {
         (object.map_err(|problem| entry.malformed(&problem)), version)
     }
 
-    /// Returns the entry of one object, with its metadata, without decoding the body.
+    /// Returns the metadata of one object as an entry, without decoding the body; `None` if the store has none.
     pub fn entry(&self, key: &ObjectKey) -> Option<Entry<K>> {
         let indexer = self.shared.indexer.read();
         let entry = self.view(&indexer)?.sees(indexer.get(key)?)?;
         Some(entry.cast())
     }
 
-    /// Returns all objects.
+    /// Returns all objects, ordered by namespace and name.
     pub fn list(&self) -> Vec<Arc<K>> {
         self.list_with(None, &LabelSelector::everything())
     }
@@ -205,7 +205,7 @@ impl<K: Object> Store<K> {
         }
     }
 
-    /// Returns the entries of a namespace (or of all).
+    /// Returns the entries of a namespace (`None`: of all namespaces). Nothing is decoded.
     pub fn entries(&self, namespace: Option<&str>) -> Vec<Entry<K>> {
         let indexer = self.shared.indexer.read();
         let Some(view) = self.view(&indexer) else {
@@ -214,7 +214,7 @@ impl<K: Object> Store<K> {
         indexer.seen(view, namespace).map(RawEntry::cast).collect()
     }
 
-    /// Returns the objects that have a value in an index.
+    /// Returns the objects for which the index `name` has `value`.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ impl<K: Object> Store<K> {
         self.by_index_in(name, value, None)
     }
 
-    /// Returns the objects of a namespace (or of all) that have a value in an index.
+    /// Returns the objects of a namespace (`None`: of all) for which the index `name` has `value`.
     ///
     /// # Errors
     ///
@@ -254,7 +254,7 @@ impl<K: Object> Store<K> {
             .is_some_and(|view| view.index(name).is_some())
     }
 
-    /// Calls `f` with each object of a namespace (or of all), without holding a lock.
+    /// Calls `f` with each object of a namespace (`None`: of all), without holding a lock.
     pub fn for_each(&self, namespace: Option<&str>, mut f: impl FnMut(&K)) {
         for entry in self.entries(namespace) {
             f(&entry.decode_once());

@@ -11,7 +11,7 @@ use crate::event::Origin;
 pub(crate) enum Transition {
     /// An object is now stored under a free key.
     Appeared { new: RawEntry, origin: Origin },
-    /// The stored object has a new version, or another form of the same version (STORE-10).
+    /// The stored object has a new version, or other JSON of the same version (STORE-10).
     Changed { old: RawEntry, new: RawEntry },
     /// Another object, with another uid, has the key. The deletion of the old object was missed.
     Recreated { old: RawEntry, new: RawEntry },

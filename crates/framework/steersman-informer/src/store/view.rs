@@ -17,7 +17,7 @@ use crate::view_results::{IndexValues, ViewResult};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ViewId(u64);
 
-/// A handle of a view. The view exists as long as a handle of it.
+/// Keeps a view alive: the view is removed once its last handle is dropped.
 #[derive(Debug)]
 pub(crate) struct ViewHandle {
     pub(crate) id: ViewId,
@@ -25,7 +25,7 @@ pub(crate) struct ViewHandle {
     pub(crate) needs: Projection,
 }
 
-/// An object for which a new index fails, and the error.
+/// An object for which the function of a new index fails, and the error.
 pub(crate) type IndexFailure = (RawEntry, Arc<str>);
 
 type DecodeCheck = fn(&RawEntry) -> Result<(), Arc<str>>;
@@ -78,7 +78,7 @@ pub(crate) struct ViewEffects {
     /// Whether the view has subscribers, for which events are recorded.
     pub(crate) has_subscribers: bool,
     pub(crate) events: Vec<RawEvent>,
-    /// The objects that fail to decode as the view's type since this change.
+    /// The objects that the view's type cannot decode since this change.
     pub(crate) malformed: Vec<Malformed>,
 }
 

@@ -87,7 +87,7 @@ impl Indexer {
         (next, effects)
     }
 
-    /// Keeps an object that does not decode. The effects name it if `before` did not have it.
+    /// Records an object that does not decode. The effects name the object if `before` did not have it.
     fn note_malformed(&mut self, malformed: Malformed, before: &Self, effects: &mut Effects) {
         if before.malformed.get(&malformed.key) != Some(&malformed) {
             effects.malformed.push(malformed.clone());
