@@ -87,7 +87,7 @@ impl<K: Object> Entry<K> {
         decoded.expect("the JSON of an entry decoded as its type before")
     }
 
-    /// Returns the whole object without caching its decoded form, for callers that read many objects once.
+    /// Returns the whole object without caching the decoded value, for callers that read many objects once.
     pub(crate) fn decode_once(&self) -> Arc<K> {
         let decoded = self.inner.body.decode_once();
         decoded.expect("the JSON of an entry decoded as its type before")

@@ -61,7 +61,7 @@
 //!   `health::machine` decides whether the server is away, which informer probes it each second, and when the other
 //!   informers repeat their requests.
 //! - [`options`] has the options of an informer.
-//! - `body`: one object, packed by `steersman-pack`, and its decoded forms; `intern`: values that many objects share;
+//! - `body`: one object, packed by `steersman-pack`, and its decoded values; `intern`: values that many objects share;
 //!   [`entry`] has [`Entry`], an object in the store, with its metadata for routing.
 //! - [`uncached`] has [`UncachedList`], objects that are decoded for the caller alone.
 //! - [`event`] has [`Event`], the change of one object; [`key_state`] has the progress of an informer and its object

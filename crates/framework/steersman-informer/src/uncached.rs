@@ -44,7 +44,7 @@ impl<K> UncachedObject<K> {
 }
 
 impl<K: Object> UncachedObject<K> {
-    /// Returns the object: shared if a view has its decoded form cached, or decoded for the caller alone (VIEW-5).
+    /// Returns the object: shared if it is cached as a `K`, or decoded for the caller alone (VIEW-5).
     ///
     /// # Errors
     ///

@@ -83,7 +83,7 @@ const AT_LAST: Duration = Duration::from_secs(30);
 /// The longest time without data of a list, or until a watch opens: more than a request and the wait for a permit.
 const LONGEST_REQUEST: Duration = Duration::from_secs(180);
 
-/// The number of listed objects after which the reflector notes its activity again.
+/// The number of listed objects after which the reflector reports again that it is active.
 const NOTED_OBJECTS: usize = 1024;
 
 impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
