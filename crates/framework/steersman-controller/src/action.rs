@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use steersman_workqueue::Priority;
 
-/// What follows a successful reconcile.
+/// When the controller runs a request again after a successful reconcile; controller-runtime's `Result`.
 ///
 /// Success forgets earlier failures of the request. An event that arrives before the requested time
 /// runs the request earlier, and only the result of that run decides what follows.
@@ -23,7 +23,7 @@ pub(crate) enum Requeue {
 }
 
 impl Action {
-    /// Requests nothing: the request runs again when something changes.
+    /// Asks for no run at a later time: the request runs again when a watched object changes.
     pub const fn done() -> Self {
         Self::of(None)
     }

@@ -64,7 +64,7 @@ use watches::WatchSource;
 pub struct ControllerBuilder<P: ControllerTarget> {
     name: String,
     target: P,
-    /// Makes the parts of the primary kind; `None` if there is no primary kind.
+    /// Makes the watch of the primary kind; `None` for a controller without a primary kind.
     primary_parts: Option<MakeParts<P>>,
     /// The layers around the reconciler, the outermost first.
     wrappers: Vec<Wrapper<P::Key>>,
@@ -84,7 +84,7 @@ type Wrapper<R> = Box<dyn FnOnce(BoxReconciler<R>) -> BoxReconciler<R> + Send>;
 struct PrimaryParts<R: RequestKey> {
     watch: Box<dyn AnyWatch<R>>,
     kind: PrimaryKind,
-    /// Makes the wrapper that keeps requests for paused objects from the reconciler.
+    /// The layer of the reconciler that ends requests for paused objects; `None` without a declared pause.
     pause: Option<Wrapper<R>>,
 }
 
@@ -240,8 +240,8 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
         self
     }
 
-    /// Gives one turn in `turns` to the oldest request, whatever its priority, while there are requests of
-    /// several priorities. The default is 8; values below 2 count as 2.
+    /// Takes every `turns`-th request by its age instead of its priority, so that requests of low priority do not wait
+    /// forever. The default is 8; values below 2 count as 2.
     pub fn lower_priority_share(mut self, turns: u32) -> Self {
         self.options.settings.lower_priority_share = Some(turns);
         self
@@ -288,7 +288,7 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
         self
     }
 
-    /// Completes the declaration.
+    /// Builds the controller with this reconciler. Sends no request and starts no task.
     ///
     /// # Errors
     ///

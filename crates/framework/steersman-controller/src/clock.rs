@@ -9,7 +9,7 @@ pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// Waits until the instant `due`, for ever without one, so that a `select!` can poll an unset timer. Cancel safe.
+/// Waits until the instant `due`; never returns for `None`, so that a `select!` can poll an unset timer. Cancel safe.
 pub(crate) async fn at(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due.into()).await,

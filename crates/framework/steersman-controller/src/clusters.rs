@@ -27,7 +27,7 @@ pub struct Clusters {
 /// A cluster of a manager besides its own: its name, cache and client. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ClusterMember {
-    /// Unique among all members that the set ever had, even if a later member has the name of an earlier one.
+    /// The id of the cluster: unique even if a later cluster has the name of a removed one.
     pub(crate) id: u64,
     name: ClusterName,
     cache: Cache,
@@ -40,15 +40,15 @@ struct ClustersShared {
     /// The watches of controllers: [`Clusters::add`] declares their kinds in the cache of a new cluster.
     declarations: Mutex<Vec<Declaration>>,
     members: Sender<ClusterMembers>,
-    /// The id of the newest member. Members join the set in the order of their ids.
+    /// The id of the newest cluster. Clusters join the set in the order of their ids.
     last_id: AtomicU64,
 }
 
-/// The stream of members: the members that joined after the last one that the stream returned.
+/// The state of the stream of clusters, which returns each cluster with an id greater than `last_id`, in order.
 struct Added {
     members: Receiver<ClusterMembers>,
     last_id: u64,
-    /// A handle of the set, so that the channel of members stays open.
+    /// A handle of the set, so that the channel of clusters stays open.
     _clusters: Clusters,
 }
 
@@ -122,7 +122,7 @@ impl Clusters {
         removed
     }
 
-    /// Returns the cluster with this name.
+    /// Returns the cluster with this name; `None` if there is none.
     pub fn get(&self, name: &ClusterName) -> Option<ClusterMember> {
         self.shared.members.borrow().get(name).cloned()
     }
@@ -150,7 +150,7 @@ impl Clusters {
         })
     }
 
-    /// Declares kinds in every present and future cluster: all of them, or none in future clusters.
+    /// Declares kinds in every present cluster and, unless one of these refuses a kind, in every future cluster.
     pub(crate) fn declare(&self, kinds: Vec<Declaration>) -> Result<(), ControllerError> {
         let mut declarations = self.shared.declarations.lock();
         for member in self.list() {
@@ -165,7 +165,7 @@ impl Clusters {
 }
 
 impl Added {
-    /// Waits for the next member. Cancel safe.
+    /// Waits for the next cluster that the stream has not returned yet. Cancel safe.
     async fn next(&mut self) -> Option<ClusterMember> {
         loop {
             let next = {
@@ -205,12 +205,12 @@ impl ClusterMember {
         }
     }
 
-    /// Returns the name of the cluster.
+    /// Returns the name, unique among the clusters of a manager.
     pub fn name(&self) -> &ClusterName {
         &self.name
     }
 
-    /// Returns the cache of the cluster.
+    /// Returns the cache of the cluster's objects.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }

@@ -26,7 +26,7 @@ use crate::request::{ClusterName, RequestKey};
 
 use declared::DeclaredKinds;
 
-/// The surroundings of one reconcile; cheap to clone.
+/// What a reconcile works with: client, events, clock, and the reason why it runs. Cheap to clone.
 #[derive(Clone, derive_more::Debug)]
 #[debug(
     "Context {{ controller: {:?}, reconcile_id: {:?}, attempt: {:?}, .. }}",
@@ -60,7 +60,7 @@ struct ContextShared {
     cluster_clients: Mutex<HashMap<u64, ClusterClient>>,
 }
 
-/// The client and the recorder of one controller for one cluster.
+/// The client, and the recorder of Kubernetes Events, of one controller for one cluster.
 struct ClusterClient {
     member: ClusterMember,
     client: Client,
@@ -151,7 +151,7 @@ impl Context {
         self.shared.of_cluster(cluster, |used| used.events.clone())
     }
 
-    /// Returns the name of the controller.
+    /// Returns the name of the controller that runs this reconcile.
     pub fn controller(&self) -> &str {
         &self.shared.controller
     }
@@ -200,7 +200,7 @@ impl Context {
         self.cancelled.is_cancelled()
     }
 
-    /// Makes this the context of a reconcile of `request`. Clones made earlier keep their request.
+    /// Makes this the context of a reconcile of `request`. Clones made earlier keep the request that they had.
     pub(crate) fn begin<R: RequestKey>(&mut self, request: &R, run: Run) {
         let controller = Arc::clone(&self.shared.controller);
         self.request = Some(RequestId::new(controller, request.clone()));

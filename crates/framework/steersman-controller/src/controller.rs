@@ -33,9 +33,9 @@ pub struct Controller {
     parts: Box<dyn AnyParts>,
 }
 
-/// [`ControllerParts`] of an erased type of requests.
 // === impl ControllerParts ===
 
+/// [`ControllerParts`] without the type of the requests, so that one `Controller` type fits all.
 #[async_trait]
 trait AnyParts: Send {
     fn declare(&self, cache: &Cache) -> Result<(), ControllerError>;

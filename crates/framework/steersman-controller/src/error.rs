@@ -40,7 +40,7 @@ pub enum ControllerError {
          add `watches` or `requests`"
     )]
     NothingWatched {
-        /// The name of the controller.
+        /// The name of the controller without a source of requests.
         controller: String,
     },
     /// The controller has no workers.
@@ -68,9 +68,9 @@ pub enum ControllerError {
     /// Servers would refuse the field manager that the controller was declared with.
     #[error("controller {controller:?} cannot sign its writes")]
     FieldManager {
-        /// The name of the controller.
+        /// The name of the controller with the refused field manager.
         controller: String,
-        /// What is wrong with the name.
+        /// Why servers would refuse the field manager.
         source: steersman_client::InvalidFieldManager,
     },
     /// The metrics of a controller with this name are registered already.
@@ -79,7 +79,7 @@ pub enum ControllerError {
          each controller of a registry needs a name of its own"
     )]
     Metrics {
-        /// The name of the controller.
+        /// The name that another controller of the registry has.
         controller: String,
         /// The error of the metrics registry, such as a name that is taken.
         source: Box<dyn StdError + Send + Sync>,
@@ -87,17 +87,17 @@ pub enum ControllerError {
     /// The cache refuses a kind that the controller watches.
     #[error("controller {controller:?} cannot watch {kind}")]
     Watch {
-        /// The name of the controller.
+        /// The name of the controller with the watch.
         controller: String,
         /// The kind that the cache refuses.
         kind: Kind,
-        /// The error of the cache.
+        /// Why the cache refuses the kind.
         source: steersman_cache::Error,
     },
     /// The cache of another cluster refuses a kind that the controller watches in each cluster.
     #[error("controller {controller:?} cannot watch each cluster")]
     Cluster {
-        /// The name of the controller.
+        /// The name of the controller with the watch.
         controller: String,
         /// The error of the cluster's cache, with the name of the cluster.
         source: Box<Self>,
@@ -108,7 +108,7 @@ pub enum ControllerError {
         "controller {controller:?} did not start: {kind} did not sync within {timeout:?}: {reason}"
     )]
     Sync {
-        /// The name of the controller.
+        /// The name of the controller that did not start.
         controller: String,
         /// The first kind that did not sync.
         kind: Kind,
@@ -123,7 +123,7 @@ pub enum ControllerError {
          stop controllers before the cache, and remove no kind from it that one watches"
     )]
     WatchEnded {
-        /// The name of the controller.
+        /// The name of the controller that ended.
         controller: String,
         /// The kind that the cache stopped watching.
         kind: Kind,
@@ -134,7 +134,7 @@ pub enum ControllerError {
         requests.join(", ")
     )]
     StillRunning {
-        /// The name of the controller.
+        /// The name of the controller that was told to stop.
         controller: String,
         /// The dropped requests, in order.
         requests: Vec<String>,
@@ -144,7 +144,7 @@ pub enum ControllerError {
     /// A task of the controller, or a stream of requests, panicked.
     #[error("controller {controller:?} ended: its {task} panicked: {message}")]
     TaskPanicked {
-        /// The name of the controller.
+        /// The name of the controller that ended.
         controller: String,
         /// The kind of task: `watch`, `worker` or `stream of requests`.
         task: &'static str,
@@ -154,7 +154,7 @@ pub enum ControllerError {
     /// The name of a cluster is empty.
     #[error("a cluster was given an empty name: requests and metrics need one that tells it apart")]
     EmptyClusterName,
-    /// The set has another cluster with this name.
+    /// The manager has another cluster with this name, or the name is that of its own cluster.
     #[error(
         "cluster {cluster} exists: remove it first, or choose another name (`local` is the manager's own)"
     )]
@@ -165,11 +165,11 @@ pub enum ControllerError {
     /// The cache of a cluster refuses a kind that a controller watches in each cluster.
     #[error("the cache of cluster {cluster} cannot watch {kind}")]
     WatchInCluster {
-        /// The name of the cluster.
+        /// The name of the cluster with the cache.
         cluster: ClusterName,
         /// The kind that the cache refuses.
         kind: Kind,
-        /// The error of the cache.
+        /// Why the cache refuses the kind.
         source: steersman_cache::Error,
     },
     /// A reconcile may not read objects of a kind that its controller does not declare as owned.
@@ -178,7 +178,7 @@ pub enum ControllerError {
          request their owner"
     )]
     NotOwned {
-        /// The name of the controller.
+        /// The name of the controller that runs the reconcile.
         controller: String,
         /// The kind that is not declared as owned.
         kind: Kind,
@@ -190,13 +190,13 @@ pub enum ControllerError {
          `ListOptions::controlled_by`, or build it with `Controller::builder`"
     )]
     NoOwner {
-        /// The name of the controller.
+        /// The name of the controller that runs the reconcile.
         controller: String,
     },
     /// A clean-up of [`Finalizers`](crate::Finalizers) failed.
     #[error("the clean-up for the finalizer {finalizer:?} failed")]
     CleanUp {
-        /// The name of the finalizer.
+        /// The name of the finalizer, which stays on the object.
         finalizer: String,
         /// The error of the clean-up.
         source: Box<dyn StdError + Send + Sync>,
@@ -245,7 +245,7 @@ impl Error {
         self.terminal
     }
 
-    /// Returns the wrapped error.
+    /// Returns the wrapped error: the one that `?` converted, or the text of [`msg`](Self::msg).
     pub fn source(&self) -> &(dyn StdError + Send + Sync + 'static) {
         &*self.source
     }

@@ -9,7 +9,7 @@ use steersman_workqueue::limiter::Exponential;
 
 use crate::request::RequestKey;
 
-/// A rate limiter of the user. If a call of it panics, the default limiter answers instead (CTRL-8).
+/// A user's rate limiter. If a call of the limiter panics, the default limiter answers instead (CTRL-8).
 ///
 /// The queue calls its limiter while it changes its own state, so a panic must not reach the queue.
 pub(crate) struct Guarded<R> {

@@ -59,7 +59,7 @@ pub trait EventHandler<K: Object, P: ControllerTarget>: Send + Sync + 'static {
     /// as for those that it refers to now. Otherwise an object that it refers to no longer is not reconciled.
     fn handle(&self, event: &Event<K>, requests: &mut Requests<P::Key>);
 
-    /// Returns the part of the handling that waits. By default there is none.
+    /// Returns a future that adds requests after a wait, such as for a read. By default there is none.
     ///
     /// The controller calls this method after [`handle`](Self::handle), and awaits the future before it takes the next
     /// event of the watch. The future adds requests to `requests`, which is empty, and returns the buffer. `client` is
@@ -87,7 +87,7 @@ const SCANNED: usize = 16;
 
 /// The requests of one event, each at most once.
 ///
-/// The requests of the initial list and of resyncs have low priority; those of deletes never have.
+/// The requests of the initial list and of resyncs have low priority; the requests of deletes never have.
 #[derive(derive_more::Debug)]
 #[debug("{:?}", added.iter().map(|(request, _)| request).collect::<Vec<_>>())]
 #[debug(bound(R: std::fmt::Debug))]

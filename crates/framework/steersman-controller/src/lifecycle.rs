@@ -18,7 +18,7 @@ const REMINDER: Duration = Duration::from_secs(60);
 pub(crate) struct Lifecycle {
     controller: String,
     stage: LifecycleStage,
-    /// The kinds with an initial set that is not yet in the queue, in the order of the watches.
+    /// The kinds with initial objects that are not all in the queue yet, in the order of the watches.
     awaited: VecDeque<Kind>,
     /// The time limit of the first syncs; `None` is no limit.
     limit: Option<Duration>,
@@ -44,7 +44,7 @@ enum LifecycleStage {
 
 #[derive(Debug)]
 pub(crate) enum LifecycleEvent {
-    /// The initial set of the first awaited kind is in the queue, or no kind is awaited.
+    /// All initial objects of the first awaited kind are in the queue, or no kind is awaited.
     Synced,
     Cancelled,
     TaskEnded(TaskEnd),
@@ -182,7 +182,7 @@ impl Lifecycle {
         self.result
     }
 
-    // CTRL-1: workers start when every initial set is in the queue.
+    // CTRL-1: workers start when the initial objects of every watch are in the queue.
     fn synced(&mut self, reminded: bool) -> LifecycleStep {
         self.awaited.pop_front();
         if !self.awaited.is_empty() {

@@ -46,7 +46,7 @@ struct LimitShared {
 
 struct LimitState {
     turns: Turns,
-    /// The channels that wake waiters, by number: each wakes the waiter that gets a permit.
+    /// The channels that wake waiting workers, by the number of the wait: each wakes the worker that gets a permit.
     waiters: HashMap<WaiterNumber, oneshot::Sender<()>>,
 }
 
@@ -115,7 +115,7 @@ impl LimitUser {
         self.limit.in_use() >= self.limit.permits()
     }
 
-    /// Waits for a permit.
+    /// Waits for the permit to run one reconcile.
     ///
     /// Cancel safe: a dropped future stops waiting, and returns a permit that was granted to it meanwhile.
     pub(crate) async fn permit(&self) -> Permit {

@@ -173,7 +173,7 @@ impl Metrics {
         self.overdue.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Creates the series of a watch, so that its first panic appears as an increase.
+    /// Creates the metric series of a watch, so that its first panic appears as an increase from 0.
     pub(crate) fn watches(&self, kind: &Kind) {
         self.handler_panics.with_label_values(&[&kind.to_string()]);
     }
@@ -234,7 +234,7 @@ impl Registrar<'_> {
         register_histogram_with_registry!(opts, self.registry)
     }
 
-    /// Registers the number of paused objects, if the controller has a rule of a pause.
+    /// Registers the number of paused objects, if the controller declares a pause.
     fn paused(&self, status: &ControllerStatus) -> prometheus::Result<()> {
         if status.paused_count().is_none() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Machine: how the end of a reconcile ends the ticket of its request.
+//! Machine: decides from the end of a reconcile whether and when its request runs again.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(crate) struct RunLimits {
     pub(crate) at_least_every: Option<Duration>,
 }
 
-/// How a ticket ends, and the `result` label in the metrics.
+/// What the queue does with a request after its reconcile, and the `result` label in the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReconcileOutcome {
     pub(crate) verdict: Verdict,
@@ -40,7 +40,7 @@ pub(crate) enum Label {
     RequeueAfter,
 }
 
-/// Decides what follows a reconcile. `now` is called only if the action names a time of day.
+/// Decides whether and when a request runs again. `now` is called only if the action names a time of day.
 pub(crate) fn outcome(
     ending: Ending,
     limits: RunLimits,

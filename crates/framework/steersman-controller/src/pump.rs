@@ -1,4 +1,4 @@
-//! Driver: the wiring of one watch: subscription, predicate, handler, queue.
+//! Driver: the wiring of one watch: reads a subscription, and passes each event to predicate, handler and queue.
 
 use std::panic::resume_unwind;
 use std::pin::pin;
@@ -25,14 +25,14 @@ pub(crate) struct InformerWatch<K: Object, P: ControllerTarget> {
     pub(crate) route: EventRoute<K, P>,
 }
 
-/// A watch in a cache of named namespaces, which may change.
+/// A watch in a cache that holds named namespaces, which may be added and removed at run time.
 struct FollowedScope<K: Object, P: ControllerTarget> {
     changes: Receiver<u64>,
     route: Arc<EventRoute<K, P>>,
     cache: Cache,
     sink: Sink<P::Key>,
     namespaces: FollowedNamespaces,
-    /// The subscriptions with pumps that are not spawned yet.
+    /// The subscriptions without a task (pump) that reads their events.
     new: Vec<(NamespacedInformer<K>, Subscription<K>)>,
 }
 
@@ -72,7 +72,7 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
         sink: &Sink<P::Key>,
     ) -> Result<Self, Error> {
         let mut this = Self {
-            // Subscribed before the informers are read, so that no change of the namespaces is missed.
+            // Subscribed to before the informers are read, so that no change of the namespaces is missed.
             changes: cache.scope_changes(),
             route,
             cache: cache.clone(),
@@ -93,7 +93,7 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
         Ok(())
     }
 
-    /// Runs one pump per namespace, and follows the namespaces of the cache (CTRL-42).
+    /// Reads the events of each namespace in a task (pump), also of namespaces that the cache adds later (CTRL-42).
     async fn follow(mut self, synced: oneshot::Sender<()>) -> PumpEnd {
         let mut pumps = JoinSet::new();
         let initial = join_all(self.spawn_new(&mut pumps)).map(|_| synced.send(()));
@@ -123,7 +123,7 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
         }
     }
 
-    /// Spawns the pumps of new subscriptions. Returns a receiver for the initial set of each.
+    /// Spawns the tasks that read new subscriptions. Each receiver resolves when the initial objects are in the queue.
     fn spawn_new(
         &mut self,
         pumps: &mut JoinSet<NamespacedInformer<K>>,
@@ -163,7 +163,7 @@ async fn pump<K: Object, P: ControllerTarget>(
     while let Some(delivery) = subscription.next().await {
         match delivery {
             Delivery::Event(event) => sink.handle(&route, &event).await,
-            // CTRL-1: the initial set is in the queue. Without a receiver, the controller no longer waits for it.
+            // CTRL-1: the initial objects are in the queue. The send fails if the controller no longer waits for them.
             Delivery::Synced => {
                 let _ = synced.take().map(|synced| synced.send(()));
             }

@@ -57,7 +57,7 @@ pub trait Reconciler<R = Request>: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Any error that prevented it; the request is retried with backoff, unless the error is
+    /// Any error that prevented the reconcile; the request is retried with backoff, unless the error is
     /// [`terminal`](Error::terminal).
     fn reconcile(
         &self,

@@ -81,7 +81,7 @@ pub(crate) async fn run<R: RequestKey>(
     ended
 }
 
-/// Makes the running parts of a controller, and starts its sources. Returns the kinds that have to sync.
+/// Makes the running parts of a controller, and starts its sources. Returns the kinds that the workers wait for.
 fn watch<R: RequestKey>(
     parts: ControllerParts<R>,
     start: StartContext,
@@ -166,8 +166,8 @@ fn watch<R: RequestKey>(
     Ok((running, awaited))
 }
 
-/// Starts the sources of a controller. Returns the kinds that have to sync, one per subscription, in the order of the
-/// watches, and the receivers of their initial sets.
+/// Starts the sources of a controller. Returns the kinds that the workers wait for, one per subscription, in the order
+/// of the watches, and a receiver for each, which resolves when the initial objects are in the queue.
 fn start_sources<R: RequestKey>(
     sources: Sources<R>,
     start: &StartContext,
@@ -277,7 +277,7 @@ impl<R: RequestKey> RunningController<R> {
         }
     }
 
-    /// Shows the progress of the workers in the status.
+    /// Shows the progress of the workers in the status, until the returned guard is dropped.
     fn show_work(&self) -> StatusGuard<ReadProgress> {
         let work = Arc::clone(&self.work);
         self.status.works(move || WorkProgress {

@@ -1,4 +1,4 @@
-//! Handle: the surroundings that a controller is started with.
+//! Handle: what a controller is started with: cache, client, cancellation, clock and settings.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::clusters::Clusters;
 use crate::options::{Clock, ControllerDefaults};
 
-/// The surroundings that a [`Controller`](crate::Controller) is started with.
+/// What a [`Controller`](crate::Controller) is started with: cache, client, cancellation, clock and settings.
 #[derive(derive_more::Debug)]
 #[debug("StartContext {{ grace: {grace:?}, registry: {}, .. }}", registry.is_some())]
 #[must_use = "pass it to `Controller::start`"]
@@ -30,7 +30,7 @@ pub struct StartContext {
 }
 
 impl StartContext {
-    /// Makes surroundings with a grace of 30 s for the stop, and without a metrics registry.
+    /// Makes the context of a start, with a grace of 30 s for the stop, and without a metrics registry.
     ///
     /// Cancelling `cancel` stops the controller; `clock` is the clock of [`Context::now`](crate::Context::now).
     pub fn new(cache: Cache, client: Client, cancel: CancellationToken, clock: Clock) -> Self {
@@ -48,7 +48,7 @@ impl StartContext {
         }
     }
 
-    /// Sets how long running reconciles may go on after the cancellation; then they are dropped.
+    /// Sets how long running reconciles may go on after the cancellation; then they are dropped. The default is 30 s.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self

@@ -1,4 +1,4 @@
-//! Handle: shows how one controller is doing while it runs.
+//! Handle: shows the state of one controller: what it waits for, its progress, and failures of its handlers.
 
 pub(crate) mod recent;
 
@@ -37,14 +37,14 @@ pub struct ControllerStatus {
 #[display("{kind} {key}: {}", message.split_whitespace().collect::<Vec<_>>().join(" "))]
 #[non_exhaustive]
 pub struct HandlerFailure {
-    /// The kind of the watch.
+    /// The kind of the watched objects.
     pub kind: Kind,
     /// The position of the watch, from 0: in [`Controller::kinds`](crate::Controller::kinds), behind those
     /// the watches of each cluster, and behind those the other sources, each in the order of their declaration.
     pub watch: usize,
     /// The cluster of the object; `None` for the manager's own cluster.
     pub cluster: Option<ClusterName>,
-    /// The object of the event.
+    /// The namespace and name of the object of the event.
     pub key: ObjectKey,
     /// The text of the panic, or the error with its causes.
     pub message: String,
@@ -89,7 +89,7 @@ pub(crate) struct StatusState {
     recent: Option<ReadRecent>,
     panics: u64,
     last_panic: Option<HandlerFailure>,
-    /// The keys of the paused objects; `None` if the controller has no rule of a pause.
+    /// The keys of the paused objects; `None` if the controller declares no pause.
     paused: Option<BTreeSet<ObjectKey>>,
     /// Tells whether the cache holds a paused object; set while the controller runs.
     primary: Option<PrimaryObjects>,
@@ -108,7 +108,7 @@ pub(crate) struct PrimaryObjects {
     kind: Kind,
 }
 
-/// Removes a value from the status when it is dropped.
+/// Removes a value from the status when the guard is dropped.
 #[must_use]
 pub(crate) struct StatusGuard<T> {
     status: ControllerStatus,
@@ -142,21 +142,21 @@ impl ControllerStatus {
             Some(awaited) => (awaited.cache.clone(), awaited.kinds.clone()),
             None => return Vec::new(),
         };
-        // Outside the lock of the status, because the cache takes its own locks.
+        // The cache is read outside the lock of the status, because it takes its own locks.
         kinds.iter().flat_map(|kind| cache.unsynced(kind)).collect()
     }
 
     /// Returns the progress of the workers; `None` before the first syncs, and after the controller was told to stop.
     pub fn work(&self) -> Option<WorkProgress> {
         let read = self.shared.state.lock().progress.clone();
-        // Outside the lock of the status, because the queue has its own lock.
+        // The queue is read outside the lock of the status, because it has its own lock.
         read.map(|read| read())
     }
 
     /// Returns the last reconciles that have ended, oldest first: up to 64. Empty before the controller starts.
     pub fn recent(&self) -> Vec<RecentReconcile> {
         let read = self.shared.state.lock().recent.clone();
-        // Outside the lock of the status, because reading formats requests.
+        // The reconciles are read outside the lock of the status, because reading formats requests.
         read.map(|read| read()).unwrap_or_default()
     }
 
@@ -200,7 +200,7 @@ impl ControllerStatus {
         state.paused.iter().flatten().cloned().collect()
     }
 
-    /// Returns the number of paused objects; `None` if the controller has no rule of a pause.
+    /// Returns the number of paused objects; `None` if the controller declares no pause.
     pub(crate) fn paused_count(&self) -> Option<usize> {
         self.forget_absent_paused();
         let state = self.shared.state.lock();
@@ -233,7 +233,7 @@ impl ControllerStatus {
                 _ => return,
             }
         };
-        // Outside the lock of the status, because the cache takes its own locks.
+        // The cache is read outside the lock of the status, because it takes its own locks.
         absent.retain(|key| !primary.holds(key));
         let mut state = self.shared.state.lock();
         if let Some(paused) = &mut state.paused {

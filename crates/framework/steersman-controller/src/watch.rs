@@ -54,7 +54,7 @@ pub struct Sources<R: RequestKey> {
     pub(crate) owned: Vec<Kind>,
 }
 
-/// An [`EventRoute`] of an erased kind. Its first sync delays the workers.
+/// A watch of a kind, without the kind's Rust type. The workers wait for its first sync.
 pub(crate) trait AnyWatch<R: RequestKey>: Send {
     fn kind(&self) -> &Kind;
 
@@ -95,7 +95,7 @@ pub(crate) trait AnySource<R: RequestKey>: Send {
 }
 
 pub(crate) struct Pump {
-    /// Resolves once the initial set is in the queue.
+    /// Resolves once the requests of all initial objects are in the queue.
     pub(crate) synced: oneshot::Receiver<()>,
     pub(crate) run: BoxFuture<'static, PumpEnd>,
 }
@@ -116,7 +116,7 @@ pub(crate) enum PumpEnd {
 // === impl EventRoute ===
 
 impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
-    /// Makes the route of all events of a kind, with the objects decoded as `K`.
+    /// Makes a route without a predicate: every event of the kind reaches the handler, with objects decoded as `K`.
     pub(crate) fn new(kind: Kind, handler: impl EventHandler<K, P>) -> Self {
         Self::filtered(kind, Arc::new(Everything), handler)
     }

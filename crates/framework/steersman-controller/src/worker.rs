@@ -1,4 +1,4 @@
-//! Driver: the wiring of one worker: ticket, reconciler, outcome, end of the ticket.
+//! Driver: one worker: takes a request from the queue, calls the reconciler, and tells the queue what follows.
 
 pub(crate) mod hooks;
 pub(crate) mod recent_reconciles;
@@ -49,7 +49,7 @@ pub(crate) struct Work<R: RequestKey> {
     pub(crate) recent: RecentReconciles<R>,
 }
 
-/// Takes tickets and reconciles their requests, one at a time.
+/// Takes requests from the queue and reconciles them, one at a time.
 pub(crate) struct Worker<R: RequestKey> {
     pub(crate) work: Arc<Work<R>>,
     /// The context of the current reconcile; before the first reconcile, the context of the controller.
@@ -71,7 +71,7 @@ impl<R: RequestKey> Worker<R> {
     /// Works until the queue is shut down.
     pub(crate) async fn run(mut self) {
         while let Ok((ticket, permit)) = self.next().await {
-            // CTRL-8: a panic outside the reconciler drops the ticket, which counts as a failure of its request alone.
+            // CTRL-8: a panic outside the reconciler drops the ticket, which counts as a failure of this request alone.
             let worked = AssertUnwindSafe(self.handle(ticket)).catch_unwind().await;
             if let Err(payload) = worked {
                 self.work.metrics.panicked();
@@ -88,7 +88,7 @@ impl<R: RequestKey> Worker<R> {
         }
     }
 
-    /// Takes the next ticket, with a permit if the controller shares a limit (CTRL-10).
+    /// Takes the next request from the queue as a ticket, with a permit if the controller shares a limit (CTRL-10).
     async fn next(&self) -> Result<(Ticket<R>, Option<Permit>), ShutDown> {
         match &self.work.limit {
             None => Ok((self.work.queue.next().await?, None)),
@@ -157,7 +157,7 @@ impl<R: RequestKey> Worker<R> {
             true => self.work.changes.take(ticket.key()),
             false => Default::default(),
         };
-        // CTRL-21: the last of the retries. A run that an event causes before a retry is due is none (WQ-11).
+        // CTRL-21: the last retry. A run that an event causes before a retry is due is no retry (WQ-11).
         let is_last_attempt = self.work.settings.max_retries.is_some_and(|retries| {
             attempt >= retries && (retries == 0 || causes.contains(Causes::BACKOFF))
         });
@@ -192,7 +192,7 @@ impl<R: RequestKey> Worker<R> {
         }
     }
 
-    /// Calls the hook for failed reconciles (CTRL-23). The ticket of the request is held until the hook returns.
+    /// Calls the hook for failed reconciles (CTRL-23). The request does not run again until the hook has returned.
     async fn report(&self, request: &R, ended: &Ended) {
         let Some(on_error) = &self.work.hooks.on_error else {
             return;
@@ -253,7 +253,7 @@ impl<R: RequestKey> Worker<R> {
         };
         let limits = self.limits(ticket.key());
         let outcome = outcome(ending, limits, || self.context.now());
-        // Counted before the ticket ends, so that the metrics include every reconcile with visible effects.
+        // Counted before the queue learns of the end, so that the metrics include every reconcile with visible effects.
         self.work.metrics.ended(outcome.label, time);
         match ending {
             Ending::Success(_) => {}

@@ -23,9 +23,9 @@ use crate::watch::in_clusters::ClusterWatch;
 use crate::watch::optional::OptionalWatch;
 use crate::watch::{AnySource, EventRoute, Sources};
 
-/// The sources of a [`Watch`] that a controller of `P` takes.
+/// Implemented by each source of a [`Watch`] that fits a controller of `P`: a primary kind, or keyed requests.
 ///
-/// No other type implements it.
+/// No type of another crate implements the trait.
 #[diagnostic::on_unimplemented(
     message = "a controller of `{P}` takes no watch of `{Self}`",
     note = "a watch of `owned`, `owned_kind` or `poll` belongs to `Controller::builder` of the same kind, and one of \

@@ -42,7 +42,7 @@ impl LoopWatch {
         }
     }
 
-    /// Records the fields that an event changed, if the object is about to become a loop.
+    /// Records the fields that an event changed, if the writes of the object are about to be reported as a loop.
     pub(crate) fn observe<K: Object>(&self, kind: &Kind, event: &Event<K>) {
         if !self.observes.load(Ordering::Relaxed)
             || !self.detector.lock().observes(kind, event.key())
@@ -53,7 +53,7 @@ impl LoopWatch {
             return;
         };
         let value = |object: &K| serde_json::to_value(object).unwrap_or_default();
-        // Outside the lock, because decoding takes time.
+        // The fields are compared outside the lock, because decoding takes time.
         let fields = changed_fields(&value(&old.object()), &value(&new.object()));
         self.detector
             .lock()

@@ -23,7 +23,7 @@ const BETWEEN_WARNINGS: Duration = Duration::from_secs(600);
 /// The largest number of objects that a controller's warnings name within [`BETWEEN_WARNINGS`].
 const MOST_WARNED: usize = 16;
 
-/// The number of tracked requests from which those without recent writes are removed.
+/// The number of tracked requests at which requests without recent writes are removed.
 const SWEEP_FROM: usize = 1024;
 
 /// The largest number of objects with changed fields that are recorded at a time.

@@ -134,8 +134,8 @@ impl Context {
         conditions: ConditionsOf<K>,
         report: ProgressReport<'_>,
     ) -> Result<Ensured<K>, ClientError> {
-        // Made of the object that the reconcile observed. After a conflict the closure gets a newer object, with a
-        // generation that the reconcile has not observed.
+        // The conditions are made of the object that the reconcile observed. After a conflict the closure gets a newer
+        // object, with a generation that the reconcile has not observed.
         let (reason, message, now) = (report.reason, report.message, self.now());
         let like = status_conditions::condition(object, READY, UNKNOWN, reason, message, now);
         let status = self.client().status();

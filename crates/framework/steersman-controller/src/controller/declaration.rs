@@ -6,7 +6,7 @@ use steersman_object::{Kind, PolicyRule};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ControllerDeclaration {
-    /// The name of the controller.
+    /// The name, as in logs and metrics.
     pub name: String,
     /// The kind of the objects that the requests are about; `None` for [`Controller::keyed`](crate::Controller::keyed).
     pub primary: Option<Kind>,
@@ -15,7 +15,8 @@ pub struct ControllerDeclaration {
     pub owned: Vec<Kind>,
     /// Every kind watched in the cluster of the manager: the primary kind, the owned kinds, and optional kinds.
     pub watched: Vec<Kind>,
-    /// The rules of [`needs_rule`](crate::ControllerBuilder::needs_rule).
+    /// The RBAC rules that the controller's own code needs, declared with
+    /// [`needs_rule`](crate::ControllerBuilder::needs_rule).
     pub needed_rules: Vec<NeededRule>,
 }
 

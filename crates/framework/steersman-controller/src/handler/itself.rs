@@ -52,7 +52,7 @@ impl<K: Object, P: ControllerTarget<Key: From<ObjectKey>>> EventHandler<K, P> fo
     }
 }
 
-// Only a generation tells a change of the spec from one of the status, so a kind without it has no such updates.
+// Whether an update changes the status alone. Only a generation tells, so never for a kind without generations.
 fn is_status_only<K: Object>(old: &Entry<K>, new: &Entry<K>) -> bool {
     old.uid() == new.uid()
         && old.generation().is_some()

@@ -104,8 +104,8 @@ where
         client: &Client,
         mut requests: Requests<P::Key>,
     ) -> Option<HandlerFuture<'a, P::Key>> {
-        // The old object is included, so that an object which only the old one names is also requested. In a resync the
-        // old and the new object are the same.
+        // The old object is mapped, too, so that objects to which only the old object refers are requested. In a resync
+        // the old and the new object are the same.
         let old = event.old().filter(|_| !event.is_resync());
         let entries = [old, event.current()].into_iter().flatten();
         let objects: Vec<Arc<K>> = entries.map(Entry::object).collect();

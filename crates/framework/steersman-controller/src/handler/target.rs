@@ -11,7 +11,7 @@ use crate::request::{Request, RequestKey};
 
 /// The subject of a controller's requests: a [`Primary`] kind, or [`Keyed`] requests.
 ///
-/// No other type implements it.
+/// No type of another crate implements the trait.
 pub trait ControllerTarget: sealed::Sealed + 'static {
     /// The type of the controller's requests.
     type Key: RequestKey;
@@ -19,7 +19,7 @@ pub trait ControllerTarget: sealed::Sealed + 'static {
 
 /// A [`ControllerTarget`] with requests for objects of kind `K`.
 ///
-/// No other type implements it.
+/// No type of another crate implements the trait.
 #[diagnostic::on_unimplemented(
     message = "a controller of `{Self}` takes no requests for objects of `{K}`",
     note = "`owner()` and `indexed(…)` request objects of the primary kind of `Controller::builder`; for another \
@@ -27,7 +27,7 @@ pub trait ControllerTarget: sealed::Sealed + 'static {
 )]
 pub trait TargetOf<K>: ControllerTarget<Key: From<ObjectKey>> {}
 
-/// The target of a controller with requests for objects of the kind `K`.
+/// The type parameter of a controller with requests for objects of the primary kind `K`.
 #[derive(derive_more::Debug)]
 #[debug("Primary {{ .. }}")]
 pub struct Primary<K: TypedObject> {
@@ -36,7 +36,7 @@ pub struct Primary<K: TypedObject> {
     pub(crate) pause: PauseRule<K>,
 }
 
-/// The target of a controller with requests of type `R`.
+/// The type parameter of a controller with requests of type `R`.
 #[derive(derive_more::Debug)]
 #[debug("Keyed {{ .. }}")]
 pub struct Keyed<R> {

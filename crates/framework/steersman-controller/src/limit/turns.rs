@@ -1,4 +1,4 @@
-//! Machine: which waiter gets the next permit: the users of a limit take turns (CTRL-10).
+//! Machine: decides which waiting worker gets the next permit: the controllers of a limit take turns (CTRL-10).
 
 use std::collections::VecDeque;
 
@@ -8,11 +8,11 @@ pub(crate) struct UserNumber(u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct WaiterNumber(u64);
 
-/// The number of free permits, and the waiters in the order in which they get the next permits.
+/// The number of free permits, and the waiting workers in the order in which they get the next permits.
 #[derive(Debug)]
 pub(crate) struct Turns {
     pub(crate) free: usize,
-    /// The users with waiters, in the order of their next turns. While a permit is free, there are none.
+    /// The controllers with waiting workers, in the order of their next permits. Empty while a permit is free.
     line: VecDeque<(UserNumber, VecDeque<WaiterNumber>)>,
     next_number: u64,
 }
@@ -30,7 +30,7 @@ impl Turns {
         UserNumber(self.number())
     }
 
-    /// Takes a permit for a user; if none is free, returns the number of a new waiter.
+    /// Takes a permit for a worker of the controller `user`; if none is free, returns the number of its wait.
     pub(crate) fn handle_ask(&mut self, user: UserNumber) -> Option<WaiterNumber> {
         if let Some(left) = self.free.checked_sub(1) {
             self.free = left;
@@ -44,11 +44,11 @@ impl Turns {
         Some(waiter)
     }
 
-    /// Returns a permit, and grants it to the next waiter, if there is one.
+    /// Returns a permit to the limit, and grants it to the next waiting worker, if there is one.
     pub(crate) fn handle_return(&mut self) -> Option<WaiterNumber> {
         let granted = self.line.pop_front().and_then(|(user, mut waiters)| {
             let waiter = waiters.pop_front();
-            // A user with more waiters goes to the end of the line, so each waiting user gets a permit first.
+            // A controller with more waiting workers goes to the end of the line, behind all other waiting controllers.
             if !waiters.is_empty() {
                 self.line.push_back((user, waiters));
             }
@@ -60,7 +60,7 @@ impl Turns {
         granted
     }
 
-    /// Removes a waiter. Returns false if the waiter was granted a permit before; the caller then returns that permit.
+    /// Ends a wait. Returns false if the permit was granted before; the caller then returns that permit.
     pub(crate) fn handle_leave(&mut self, user: UserNumber, waiter: WaiterNumber) -> bool {
         let Some(at) = self.line.iter().position(|(waiting, _)| *waiting == user) else {
             return false;

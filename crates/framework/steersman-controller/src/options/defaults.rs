@@ -65,9 +65,9 @@ pub struct ControllerDefaults {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ResolvedSettings {
     pub(crate) max_concurrent_reconciles: usize,
-    /// The first and the longest delay after a failure; `None` means the rate limiter of the code.
+    /// The first and the longest delay after a failure; `None` means the rate limiter that the builder set.
     pub(crate) backoff: Option<(Duration, Duration)>,
-    /// Whether `backoff` replaces the rate limiter of the code.
+    /// Whether `backoff` was set for the controller's name, and so replaces the rate limiter of its builder.
     pub(crate) backoff_is_named: bool,
     /// The time limit of the first syncs; `None` is no limit.
     pub(crate) require_sync: Option<Duration>,
@@ -91,7 +91,7 @@ impl ResolvedSettings {
 // === impl ControllerSettings ===
 
 impl ControllerSettings {
-    /// Makes settings that decide nothing.
+    /// Makes settings in which nothing is set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -105,7 +105,7 @@ impl ControllerSettings {
     /// Sets the first and the longest delay of a request that failed; the delay doubles with each failure.
     /// The default is 5 ms to 1000 s; zero is an error of the manager.
     ///
-    /// Settings of a named controller replace the rate limiter of its code.
+    /// Settings of a named controller replace the rate limiter that its builder set.
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.backoff = Some((first, longest));
         self
@@ -136,7 +136,7 @@ impl ControllerSettings {
         self
     }
 
-    /// Gives one turn in `turns` to the oldest request of all priorities. The default is 8; values below 2 count as 2.
+    /// Takes every `turns`-th request by age instead of priority. The default is 8; values below 2 count as 2.
     pub fn lower_priority_share(mut self, turns: u32) -> Self {
         self.lower_priority_share = Some(turns);
         self
@@ -198,7 +198,7 @@ impl ControllerDefaults {
         self.by_name.keys().map(String::as_str)
     }
 
-    /// Checks the settings.
+    /// Checks that controllers can run with the settings.
     ///
     /// # Errors
     ///

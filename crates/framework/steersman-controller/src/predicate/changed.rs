@@ -42,19 +42,19 @@ pub fn resource_version_changed() -> Changed {
     Changed(ComparedPart::Version)
 }
 
-/// Passes updates that change labels.
+/// Passes updates that change labels. Creations and deletes pass.
 #[must_use]
 pub fn labels_changed() -> Changed {
     Changed(ComparedPart::Labels)
 }
 
-/// Passes updates that change annotations.
+/// Passes updates that change annotations. Creations and deletes pass.
 #[must_use]
 pub fn annotations_changed() -> Changed {
     Changed(ComparedPart::Annotations)
 }
 
-/// Passes updates that change finalizers.
+/// Passes updates that change finalizers. Creations and deletes pass.
 #[must_use]
 pub fn finalizers_changed() -> Changed {
     Changed(ComparedPart::Finalizers)

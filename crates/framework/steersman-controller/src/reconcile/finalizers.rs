@@ -19,7 +19,7 @@ const FAILED: &str = "CleanUpFailed";
 
 /// The finalizers of one controller for objects of kind `K`, each with the clean-up that it stands for.
 ///
-/// [`run`](Self::run) adds them before the reconcile makes anything else, and cleans up when the object is deleted.
+/// [`run`](Self::run) adds the finalizers before the reconcile creates anything, and cleans up on deletion.
 ///
 /// ```
 /// # use std::sync::Arc;

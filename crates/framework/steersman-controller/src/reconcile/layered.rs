@@ -17,9 +17,9 @@ use crate::request::Request;
 /// One call of a reconciler, as the services of [`layered`] get it.
 #[derive(Clone, Debug)]
 pub struct ReconcileCall<R = Request> {
-    /// The surroundings of the reconcile.
+    /// The context that the reconciler gets: client, events, clock and cancellation.
     pub ctx: Context,
-    /// The request to reconcile.
+    /// The request that is reconciled.
     pub request: R,
 }
 

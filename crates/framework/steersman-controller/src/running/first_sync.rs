@@ -11,13 +11,13 @@ use steersman_object::Kind;
 use crate::error::ControllerError;
 use crate::status::ControllerStatus;
 
-/// One receiver per subscription, in the order of the watches, which resolves when the initial set is in the queue.
+/// One receiver per subscription, which resolves when its initial objects are in the queue; in the order of the watches.
 pub(crate) type InitialSets = VecDeque<oneshot::Receiver<()>>;
 
-/// Waits until the first watch of `initial` has its initial set in the queue, and removes it. Cancel safe.
+/// Waits until all initial objects of the first watch are in the queue, and removes its receiver. Cancel safe.
 pub(crate) async fn next_synced(initial: &mut InitialSets) {
     if let Some(synced) = initial.front_mut() {
-        // The watch has ended without its initial set, which the end of its task reports.
+        // The watch has ended before its initial objects were in the queue, which the end of its task reports.
         if synced.await.is_err() {
             pending::<()>().await;
         }
@@ -29,7 +29,7 @@ pub(crate) async fn next_synced(initial: &mut InitialSets) {
 pub(crate) fn remind(status: &ControllerStatus, kind: &Kind) {
     tracing::warn!(
         controller = status.controller(),
-        // The last field and without quotes, because it may hold an RBAC rule to copy.
+        // The field is the last one and has no quotes, because it may hold an RBAC rule to copy.
         waiting_for = %describe(&status.waiting_for(), kind),
         "the controller waits for the first sync of what it watches, and starts by itself after that; \
          other controllers go on"

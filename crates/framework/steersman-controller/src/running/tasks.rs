@@ -15,7 +15,7 @@ use crate::watch::PumpEnd;
 /// The time for which aborted workers may go on: a reconcile that blocks its thread does not end.
 const ABORT_GRACE: Duration = Duration::from_secs(1);
 
-/// The tasks of one controller. Dropping it aborts them, so none outlives the controller.
+/// The tasks of one controller. Dropping the value aborts them, so that none outlives the controller.
 #[derive(Default)]
 pub(crate) struct ControllerTasks {
     pub(crate) pumps: JoinSet<PumpEnd>,
@@ -43,9 +43,9 @@ impl ControllerTasks {
         while self.workers.join_next().await.is_some() {}
     }
 
-    /// Aborts the workers, and returns the requests that they held, in order.
+    /// Aborts the workers, and returns the requests that they were reconciling, in order.
     pub(crate) async fn abort_workers<R: RequestKey>(&mut self, queue: &Queue<R>) -> Vec<String> {
-        // Read before the abort, because aborted workers drop their tickets.
+        // Read before the abort, because aborted workers give up their requests, which the queue then lists no more.
         let held = queue.held();
         let mut requests: Vec<String> = held.iter().map(|request| format!("{request:?}")).collect();
         requests.sort();

@@ -145,7 +145,7 @@ impl<T> Stream for Channel<T> {
 // === impl Unsent ===
 
 impl<T> Unsent<T> {
-    /// Returns the object.
+    /// Returns the object that was not sent.
     #[must_use]
     pub fn into_object(self) -> Arc<T> {
         match self {

@@ -32,7 +32,7 @@ pub struct Poll<K, T> {
     results: PollResults<T>,
 }
 
-/// Calls the function of a user.
+/// The user's function, which returns the present state of one object.
 type PollFunction<K, T> = Arc<dyn Fn(Arc<K>) -> BoxFuture<'static, Result<T, Error>> + Send + Sync>;
 
 /// The last state of each object of a [`Poll`]. Cheap to clone; all clones show the same states.
@@ -120,7 +120,7 @@ impl<K: Object, T> Poll<K, T> {
         self
     }
 
-    /// Returns the states, for the reconciler.
+    /// Returns a handle that reads the last state of each object, for the reconciler.
     pub fn results(&self) -> PollResults<T> {
         self.results.clone()
     }

@@ -63,7 +63,7 @@ pub struct AddedWatch {
 
 struct WatchSetShared<R: RequestKey> {
     members: Sender<WatchMembers<R>>,
-    /// The id of the newest member. Members join the set in the order of their ids.
+    /// The id of the watch that was added last. Ids grow in the order of the adds.
     last_id: AtomicU64,
 }
 
@@ -76,7 +76,7 @@ struct WatchMember<R: RequestKey> {
     removed: CancellationToken,
 }
 
-/// Runs a watch in one controller; see [`follow_kind`].
+/// Runs a watch of the set in one controller; see [`follow_kind`].
 type Follow<R> =
     Arc<dyn Fn(Cache, Sink<R>, CancellationToken) -> BoxFuture<'static, PumpEnd> + Send + Sync>;
 
@@ -111,7 +111,7 @@ impl<P: ControllerTarget> WatchSet<P> {
         };
         let mut id = 0;
         self.shared.members.send_modify(|members| {
-            // The id is taken within the lock of the sender, so that members join in the order of their ids.
+            // The id is taken within the lock of the sender, so that watches join in the order of their ids.
             id = self.shared.last_id.fetch_add(1, Ordering::Relaxed) + 1;
             Arc::make_mut(members).insert(id, member);
         });
@@ -134,7 +134,7 @@ impl<P: ControllerTarget> WatchSet<P> {
             removed = Arc::make_mut(members).remove(&id);
             removed.is_some()
         });
-        // SRC-5: the watch ends here. Outside the lock of the sender.
+        // SRC-5: the watch ends here, after the lock of the sender was released.
         if let Some(member) = removed {
             member.removed.cancel();
         }
@@ -144,7 +144,7 @@ impl<P: ControllerTarget> WatchSet<P> {
 // === impl AddedWatch ===
 
 impl AddedWatch {
-    /// Returns the kind of the watch.
+    /// Returns the kind of the watched objects.
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
@@ -198,7 +198,7 @@ impl<P: ControllerTarget> AnySource<P::Key> for WatchSet<P> {
     }
 }
 
-/// Returns the members with an id greater than `last_id`, in the order of their adds.
+/// Returns the watches with an id greater than `last_id`, in the order of their adds.
 fn later_than<R: RequestKey>(
     last_id: u64,
     members: &mut Receiver<WatchMembers<R>>,

@@ -66,7 +66,7 @@ impl<K: Object, P: ControllerTarget> HandledEvent<'_, K, P> {
             kind = %self.route.kind(),
             cluster = self.sink.cluster.as_ref().map(ClusterName::as_str),
             object = %self.event.key(),
-            // The last field and without quotes, because it may hold an RBAC rule to copy.
+            // The field is the last one and has no quotes, because it may hold an RBAC rule to copy.
             waiting_for = %unsynced,
             "a handler waits for the first sync of a kind that it reads, and the events of its watch with it: none is \
              lost"

@@ -70,7 +70,7 @@ pub struct Watch<S> {
     pub(crate) source: S,
 }
 
-/// The source of a [`Watch`] of a kind, decoded as `W`; `P` is the handler's target, and `C` the controller's.
+/// The source of a [`Watch`] of a kind, decoded as `W`. Its handler makes requests of `P`, its controller of `C`.
 #[derive(derive_more::Debug)]
 #[debug("WatchedKind({:?})", route.kind())]
 pub struct WatchedKind<W: Object, P: ControllerTarget, C = P> {
@@ -80,7 +80,7 @@ pub struct WatchedKind<W: Object, P: ControllerTarget, C = P> {
     of: PhantomData<fn(C)>,
 }
 
-/// The source of a [`Watch`] of a channel or an informer with objects of type `W`; `P` is the target of the controller.
+/// The source of a [`Watch`] of a channel or an informer with objects of type `W`, for a controller of `P`.
 #[derive(derive_more::Debug)]
 #[debug("WatchedObjects({:?})", route.kind())]
 pub struct WatchedObjects<W: Object, P: ControllerTarget> {
@@ -88,14 +88,14 @@ pub struct WatchedObjects<W: Object, P: ControllerTarget> {
     pub(crate) begin: BeginSource<W, P>,
 }
 
-/// The source of a [`Watch`] that makes requests without objects; `P` is the target of the controller.
+/// The source of a [`Watch`] that makes requests without objects, for a controller of `P`.
 #[derive(derive_more::Debug)]
 #[debug("WatchedRequests {{ .. }}")]
 pub struct WatchedRequests<P: ControllerTarget> {
     pub(crate) source: Box<dyn AnySource<P::Key>>,
 }
 
-/// Makes the source of events that take the given route.
+/// Makes the source, given the predicate and the handler (the route) of its events.
 type BeginSource<W, P> =
     Box<dyn FnOnce(EventRoute<W, P>) -> Box<dyn AnySource<<P as ControllerTarget>::Key>> + Send>;
 

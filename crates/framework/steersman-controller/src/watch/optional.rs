@@ -151,7 +151,7 @@ impl<K: Object, P: ControllerTarget> OptionalEvents<K, P> {
     }
 
     async fn handle(&self, event: &Event<K>) {
-        // SRC-5: a removed watch handles no event, even in a turn of the task that handles several.
+        // SRC-5: a removed watch handles no event, even if several events arrived before the task ran.
         if !self.removed.is_cancelled() {
             self.sink.handle(&self.route, event).await;
         }

@@ -36,13 +36,13 @@ struct Polling<K: Object, T, R: RequestKey> {
     cache: Cache,
     sink: Sink<R>,
     namespaces: FollowedNamespaces,
-    /// The informer of each followed namespace; `None` stands for all namespaces.
+    /// The informer of each polled namespace; `None` stands for all namespaces.
     informers: HashMap<Option<Arc<str>>, NamespacedInformer<K>>,
-    /// The deliveries of each followed namespace.
+    /// The events of all polled namespaces, as one stream.
     deliveries: SelectAll<BoxStream<'static, PollDelivery<K>>>,
 }
 
-/// A delivery of the informer of a namespace, or its end.
+/// An event of the informer of a namespace, or the end of that informer.
 enum PollDelivery<K: Object> {
     Delivery(Delivery<K>),
     Ended(NamespacedInformer<K>),
@@ -88,7 +88,7 @@ where
     R: RequestKey + From<ObjectKey>,
 {
     async fn run(mut self) -> PumpEnd {
-        // Subscribed before the informers are read, so that no change of the namespaces is missed.
+        // The changes are subscribed to before the informers are read, so that no change of the namespaces is missed.
         let mut changes = self.cache.scope_changes();
         let mut calls = FuturesUnordered::new();
         let mut is_stopped = !self.subscribe();
@@ -255,7 +255,7 @@ where
 /// Waits for the state of an object while its namespace is in the scope of the cache. Returns `None` at the first
 /// wake-up after the namespace was removed.
 ///
-/// CTRL-42: checked before each step of the call, because the subscription ends later than the namespace.
+/// CTRL-42: checked at each wake-up, because the subscription ends some time after the namespace was removed.
 async fn while_in_scope<K: Object, T>(
     informer: Option<NamespacedInformer<K>>,
     state: impl Future<Output = Result<Option<T>, Error>>,

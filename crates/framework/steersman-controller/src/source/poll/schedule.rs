@@ -16,7 +16,7 @@ pub(crate) struct PollSchedule {
     objects: HashMap<ObjectKey, Polled>,
     /// The objects that wait for a call, in the order of their times.
     due: BTreeMap<PollSlot, ObjectKey>,
-    /// The last number that a slot or an object got.
+    /// The last number that was given to an object or to a time in `due`.
     last_id: u64,
     /// The number of calls in progress.
     running: usize,
