@@ -23,8 +23,8 @@ pub(crate) struct ClientCertificateCheck {
     state: CertificateState,
 }
 
-/// The expiry times of the client certificates of a registry's clusters. Absent for a cluster without a client
-/// certificate.
+/// The expiry times of the client certificates of all clusters of one registry. A cluster without a client certificate
+/// has no series.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientCertificateMetrics(IntGaugeVec);
 

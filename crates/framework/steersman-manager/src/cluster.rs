@@ -20,8 +20,8 @@ use crate::error::{BoxError, Error};
 use crate::order::Group;
 use crate::runnable::{RunContext, Runnable};
 
-/// The longest time for which first syncs of a cluster delay later groups: shorter than the pause before the first
-/// reminder in the log.
+/// The longest time for which later groups of runnables wait for the first syncs of a cluster: shorter than the pause
+/// before the log first names runnables that are not ready.
 const LONGEST_HOLD: Duration = Duration::from_secs(8);
 
 /// One API server of a manager: a [`ClientConfig`], a cache over it, and a client that reads from the cache. Cheap to
@@ -103,8 +103,8 @@ impl Cluster {
         self
     }
 
-    /// Sets the kinds with definitions that the leader installs: neither the preflight nor an informer reports them as
-    /// missing.
+    /// Sets the kinds with definitions that the leader installs: neither the preflight nor an informer reports these
+    /// kinds as missing.
     pub(crate) fn installing(mut self, kinds: Vec<Gvk>) -> Self {
         self.cache.note_installed(kinds.clone());
         self.installed = kinds;
@@ -135,7 +135,7 @@ impl Cluster {
         &self.client_config
     }
 
-    /// Returns the cache.
+    /// Returns the cache of the cluster's objects, from which the client reads.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
@@ -146,7 +146,7 @@ impl Cluster {
     }
 }
 
-/// Logs the unsynced kinds that later groups do not wait for any longer.
+/// Logs the kinds without a first sync for which later groups of runnables no longer wait.
 fn log_unsettled(cache: &Cache) {
     let mut unsettled = cache.all_unsynced();
     unsettled.retain(|unsynced| unsynced.is_syncing() || unsynced.is_not_started());
@@ -191,7 +191,7 @@ impl Runnable for Cluster {
 
     /// Makes reads wait for the first sync from now on, even before the group of the caches starts.
     fn begin(&mut self) {
-        // A cache that was started before makes `run` return the error.
+        // If the cache was started before, `begun` stays `None`, and `run` returns the error.
         self.begun = self.cache.begin().ok();
     }
 

@@ -118,7 +118,7 @@ impl AddedClusters {
         self.remove_from(&mut self.table.lock(), name)
     }
 
-    /// Removes this cluster, but not a later cluster with its name.
+    /// Removes this cluster; does nothing if a later cluster has its name by now.
     pub(crate) fn remove_member(&self, member: &ClusterMember) {
         let mut table = self.table.lock();
         let present = table.get(member.name());
@@ -237,7 +237,7 @@ impl MemberRun {
         running.await
     }
 
-    /// Notes the reason why no client can be made, for readers of the cluster.
+    /// Records the reason why no client can be made, for the errors of reads from the cluster.
     fn note(&self, reason: Reason, problem: &str) {
         let cache = self.cluster.cache();
         cache.note_server_problem(Some((reason, problem)));

@@ -51,7 +51,7 @@ impl Diagnostics {
             let found = sections.iter().find(|(known, _)| known == name);
             found.map(|(_, section)| Arc::clone(section))
         };
-        // Outside the lock, because the closure of a section is code of another part.
+        // The closure is called outside the lock, because it is code of another part of the program.
         section.map(|section| content(&section))
     }
 

@@ -102,9 +102,9 @@ pub enum Error {
     /// A runnable returned an error, which ended the manager.
     #[error("{name} failed ({group})")]
     Failed {
-        /// The name of the runnable.
+        /// The name of the runnable that failed.
         name: String,
-        /// The group of the runnable.
+        /// The group with which the runnable started.
         group: Group,
         /// The error of the runnable.
         #[source]
@@ -113,9 +113,9 @@ pub enum Error {
     /// A runnable, or a task of the framework, panicked, which ended the manager.
     #[error("{name} panicked ({group}): {message}")]
     Panicked {
-        /// The name of the runnable.
+        /// The name of the runnable that panicked.
         name: String,
-        /// The group of the runnable.
+        /// The group with which the runnable started.
         group: Group,
         /// The text of the panic.
         message: String,
@@ -123,7 +123,7 @@ pub enum Error {
     /// Some runnables did not stop within the grace period, and were dropped.
     #[error("not everything stopped within {grace:?}: {} did not", running.join(", "))]
     StopTimeout {
-        /// The grace period.
+        /// The time limit for the whole stop.
         grace: Duration,
         /// The names of the dropped runnables that had been asked to stop; for a controller with the requests that it
         /// still reconciled.

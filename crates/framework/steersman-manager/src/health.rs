@@ -25,7 +25,7 @@ pub struct Health {
 pub struct InformerHealth {
     /// The address of the API server.
     pub cluster: String,
-    /// The kind, the reason and the remedy.
+    /// The kind, the reason why the informer fails, and how to correct it.
     pub failure: InformerFailure,
     /// The names of the manager's controllers that watch the kind, in order.
     pub controllers: Vec<String>,

@@ -77,7 +77,7 @@ impl HealthServer {
         self
     }
 
-    /// Sets the limits of connections and requests.
+    /// Sets how many connections the server accepts, and the limits of the time and the size of requests.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.options = self.options.limits(limits);
         self
@@ -154,7 +154,7 @@ impl MetricsServer {
         self
     }
 
-    /// Admits the clients that `access` admits.
+    /// Admits the clients that `access` admits, in place of the previous access control.
     pub fn access(mut self, access: impl AccessControl) -> Self {
         let access = Arc::new(access);
         self.access =
@@ -162,7 +162,7 @@ impl MetricsServer {
         self
     }
 
-    /// Sets the limits of connections and requests.
+    /// Sets how many connections the server accepts, and the limits of the time and the size of requests.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self

@@ -27,7 +27,7 @@ use crate::runnable::{RunContext, Runnable};
 
 pub(crate) struct HttpServer {
     pub(crate) name: &'static str,
-    /// [`Group::HttpServers`], which starts first and stops last, or [`Group::Webhooks`].
+    /// The group of the server: [`Group::HttpServers`], which starts first and stops last, or [`Group::Webhooks`].
     pub(crate) group: Group,
     pub(crate) address: ListenAddress,
     pub(crate) options: ServerOptions,
@@ -104,7 +104,7 @@ impl BoundAddress {
 }
 
 impl SharedCertificateMetrics<'_> {
-    /// Returns the TLS settings with these metrics, unless they have metrics already.
+    /// Returns the TLS settings with the certificate metrics, unless the settings have metrics already.
     fn add_to(&mut self, tls: &TlsOptions) -> Result<TlsOptions, ServeError> {
         if tls.has_metrics() {
             return Ok(tls.clone());

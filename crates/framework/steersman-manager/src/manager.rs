@@ -111,7 +111,7 @@ impl Drop for StartedManager {
             state.phase = ManagerPhase::Stopping;
             take(&mut state.waiting)
         };
-        // Dropped outside the lock, because the runnables are of user types.
+        // The runnables are dropped outside the lock, because they are of user types.
         drop(waiting);
         // After an orderly stop, no event waits to be sent.
         self.manager.shared.events.abort();
@@ -152,7 +152,7 @@ impl Manager {
         }
     }
 
-    /// Returns the cluster of the manager.
+    /// Returns the manager's own cluster: the client configuration, cache and client of its API server.
     pub fn cluster(&self) -> &Cluster {
         &self.shared.cluster
     }
@@ -162,7 +162,7 @@ impl Manager {
         self.shared.cluster.client_config()
     }
 
-    /// Returns the cache. Kinds and field indexes can be declared before it runs; a read needs a running cache.
+    /// Returns the cache of the manager's own cluster. Kinds and field indexes can be declared before it runs.
     pub fn cache(&self) -> &Cache {
         self.shared.cluster.cache()
     }
@@ -362,7 +362,7 @@ impl Manager {
             state.phase = ManagerPhase::Running;
             take(&mut state.waiting)
         };
-        // Called outside the lock, because it calls user code.
+        // `begin` is called outside the lock, because it is user code.
         declared.iter_mut().for_each(ErasedRunnable::begin);
         self.shared.state.lock().waiting.splice(..0, declared);
         let manager = self.clone();

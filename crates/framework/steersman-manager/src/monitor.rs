@@ -74,7 +74,7 @@ impl Monitor {
         *self.stage.lock()
     }
 
-    /// Notes the stage of the run. A stop is final.
+    /// Records the stage of the manager's run. After a stop, no other stage is recorded.
     pub(crate) fn reach(&self, stage: RunStage) {
         let mut known = self.stage.lock();
         if *known != RunStage::Stopping {

@@ -106,7 +106,7 @@ impl AddedChecks {
         let check = Arc::new(check);
         let run: RunCheck = Arc::new(move || {
             let check = Arc::clone(&check);
-            // Both the call and the future may panic, so both are caught.
+            // Both the call of `check` and its future may panic, so both run inside the block that catches panics.
             async move { check().await.map_err(Into::into) }.boxed()
         });
         checks.push(AddedCheck { name, run });

@@ -42,7 +42,7 @@ const GAUGES: [(&str, &str, ReadGauge); 6] = [
         "process_open_fds",
         "Number of open file descriptors.",
         |process, _| {
-            // Without the descriptor that `process` itself holds.
+            // The descriptor that `process` itself holds open is not counted.
             let open = process.fd_count().ok()?.saturating_sub(1);
             Some(as_f64(u64::try_from(open).ok()?))
         },

@@ -85,7 +85,7 @@ pub struct FromFn<F> {
     run: F,
 }
 
-/// The surroundings of a runnable: its cancellation, its readiness, and the health of its manager.
+/// What a runnable gets from its manager: its cancellation, its readiness, and the health of the manager.
 #[derive(derive_more::Debug)]
 #[debug("RunContext {{ cancel: {cancel:?}, is_ready: {}, .. }}", ready.lock().is_none())]
 pub struct RunContext {
@@ -242,7 +242,7 @@ impl RunContext {
         self.monitor.health()
     }
 
-    /// Notes the end of a framework task. Unless the task was asked to stop, the process is no longer live (HEALTH-3).
+    /// Records the end of a framework task. Unless it was asked to stop, the process is no longer live (HEALTH-3).
     pub(crate) fn note_end(&self, name: &str) {
         if !self.cancel.is_cancelled() {
             self.monitor.ended_tasks.lock().push(name.to_owned());

@@ -63,7 +63,7 @@ impl Shutdown {
         Self::when(pending())
     }
 
-    /// Begins to handle the signals, if they are the source.
+    /// Begins to handle SIGINT and SIGTERM, if this source reads signals.
     pub(crate) fn install(&mut self) -> std::io::Result<()> {
         match &mut self.stages {
             Stages::Signals(signals) => signals.install(),
@@ -79,8 +79,8 @@ impl Shutdown {
         }
     }
 
-    /// Waits for the second request; after a failure, which stops the manager without a request, the first request does
-    /// not count. Cancel safe.
+    /// Waits for the request after the first one. If a failure stopped the manager without a request, two requests are
+    /// needed. Cancel safe.
     pub(crate) async fn requested_again(&mut self) {
         self.requested().await;
         self.next().await;

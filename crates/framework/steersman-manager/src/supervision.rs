@@ -71,9 +71,9 @@ pub(crate) enum SupervisionEvent {
 pub(crate) enum SupervisionStep {
     Wait,
     Start(Group),
-    /// Begins to request the lease, and starts the meanwhile added runnables of groups that every replica runs.
+    /// Begins to request the lease, and starts the runnables of other groups that were added meanwhile.
     Campaign,
-    /// Every group is ready: starts the meanwhile added runnables.
+    /// Every group is ready: starts the runnables that were added meanwhile.
     AllStarted,
     StartAdded,
     /// Refuses further runnables, and logs why the manager stops.

@@ -213,7 +213,7 @@ async fn next_event_of_stop(
             return SupervisionEvent::GroupStopped;
         }
         tokio::select! {
-            // In this order, so that a group that has stopped does not count as late.
+            // The branches are polled in this order, so that a group that has stopped does not count as late.
             biased;
             reason = campaign.lost() => return SupervisionEvent::LeadershipLost(reason),
             ended = tasks.ended() => if let Err(failure) = ended {

@@ -14,7 +14,7 @@ use super::Manager;
 use crate::error::Error;
 use crate::order::Group;
 
-/// The end of the relist of each kind.
+/// One cell per kind, which is set once a new list of all objects of the kind is complete.
 type Relists = BTreeMap<Gvk, Arc<OnceCell<()>>>;
 
 /// The conditions that the controllers of a leader wait for before they write.

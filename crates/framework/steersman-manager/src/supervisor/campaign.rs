@@ -32,7 +32,7 @@ pub(crate) struct WorkAtEnd {
     pub(crate) writes: bool,
 }
 
-/// The candidacy of one manager. A manager without leader election has none, and leads from the start.
+/// The candidacy of one manager. Without leader election there is no elector, and the manager leads from the start.
 #[derive(Debug, Default)]
 pub(crate) struct Campaign {
     elector: Option<Elector>,
@@ -42,7 +42,7 @@ pub(crate) struct Campaign {
 
 /// The state of a manager's leader election that its handles share.
 pub(crate) struct ManagerElection {
-    /// The candidate; taken when the manager starts.
+    /// The candidate for the lease; taken when the manager starts.
     elector: Mutex<Option<Elector>>,
     leadership: Option<Leadership>,
     /// Whether the runnables of the leader were started.
@@ -67,26 +67,26 @@ impl ManagerElection {
         Campaign::new(self.elector.lock().take())
     }
 
-    /// Returns the view of the election; `None` without leader election.
+    /// Returns a handle that shows the state of the election; `None` without leader election.
     pub(crate) fn leadership(&self) -> Option<&Leadership> {
         self.leadership.as_ref()
     }
 
-    /// Notes that the runnables of the leader start.
+    /// Records an Event that this replica leads, and tells the receivers of [`started`](Self::started).
     pub(crate) fn leads(&self) {
         self.record("BecomeLeader", "became leader");
         self.leads.send_replace(true);
     }
 
-    /// Notes that the runnables of the leader have ended.
+    /// Records an Event that this replica stopped leading, after the runnables of the leader have ended.
     pub(crate) fn stops_leading(&self) {
         self.record("StopLeading", "stopped leading");
     }
 
     /// Records an Event about the Lease, with the reason and the note of client-go (`resourcelock`, `RecordEvent`).
     ///
-    /// Recorded by the task of the manager, because a hook of the election would start the task that sends Events on
-    /// the elector's thread.
+    /// The Event is recorded by the task of the manager, because a hook of the election would start the task that sends
+    /// Events on the elector's thread.
     fn record(&self, action: &str, what: &str) {
         let Some(leadership) = &self.leadership else {
             return;
