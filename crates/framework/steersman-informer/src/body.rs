@@ -103,7 +103,7 @@ impl Body {
         self.length.load(Ordering::Relaxed) as usize
     }
 
-    /// Returns whether the body holds at least the part of the object that `projection` names: metadata or all fields.
+    /// Returns whether the stored JSON has at least the part of the object that `projection` names, such as metadata.
     pub(crate) fn holds(&self, projection: Projection) -> bool {
         self.state.read().projection >= projection
     }

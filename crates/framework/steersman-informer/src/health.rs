@@ -14,7 +14,7 @@ use self::machine::{HealthMachine, NextStep, ServerReadiness, WITHIN};
 
 pub(crate) use self::machine::Pause;
 
-/// The time after a server's return within which all waiting informers repeat their requests.
+/// The time after the end of an outage within which all waiting informers repeat their requests.
 const SPREAD: Duration = Duration::from_secs(1);
 /// The longest wait of an informer for a permit to list again. After it the informer lists without one.
 const TURN: Duration = Duration::from_secs(30);

@@ -15,8 +15,8 @@ use crate::store::{
 };
 use steersman_api::Projection;
 
-/// The number of rounds in which changed objects are processed without a lock (VIEW-7). The final round holds the
-/// writer's lock, so that it ends however fast objects change.
+/// The most times that changed objects are processed for a new view or index (VIEW-7). Only the last time holds the
+/// writer's lock, so that the work ends however fast objects change.
 const ROUNDS: u32 = 8;
 
 /// A view that is being created while the store changes.

@@ -73,7 +73,7 @@ impl<'a, K: Object> ListCollector<'a, K> {
         let ahead = std::mem::replace(&mut self.ahead, [None; TOGETHER]);
         let waiting = std::mem::take(&mut self.waiting);
         let entries = || ahead.iter().flatten();
-        // These two passes only read memory, so that the last pass finds it in the processor's cache.
+        // The next two passes only read memory, so that the last pass finds the memory in the processor's cache.
         black_box(entries().fold(false, |any, entry| any ^ entry.raw_body().is_visited()));
         let kept = ahead.map(|entry| entry?.raw_body().try_peek::<K>());
         black_box(kept.iter().flatten().map(PeekGuard::shared_by).max());

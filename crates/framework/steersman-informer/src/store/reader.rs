@@ -122,8 +122,8 @@ impl<K: Object> Store<K> {
         self.list_with(None, &LabelSelector::everything())
     }
 
-    /// Returns the objects of a namespace (or of all) with these labels. Without an index for the
-    /// labels this visits each object of the namespace.
+    /// Returns the objects of a namespace (`None`: of all) with these labels. Without an index for the labels, every
+    /// object of the namespace is visited.
     pub fn list_with(&self, namespace: Option<&str>, labels: &LabelSelector) -> Vec<Arc<K>> {
         let query = ListOptions::new()
             .labels(labels.clone())

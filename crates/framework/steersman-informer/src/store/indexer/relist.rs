@@ -115,7 +115,7 @@ impl Indexer {
         missed.map(|old| Transition::missed(old.clone()))
     }
 
-    /// Returns an empty store with the same views, with room for this number of objects.
+    /// Returns an empty store with the same views and with memory for this number of objects.
     fn emptied(&self, objects: usize, version: ResourceVersion, projection: Projection) -> Self {
         let mut next = Self {
             by_key: EntryTable::with_capacity(objects),
