@@ -86,7 +86,7 @@ impl Clusters {
         if name.as_str().trim().is_empty() {
             return Err(ControllerError::EmptyClusterName);
         }
-        // The lock is held until the member is in the set, so that a declaration made meanwhile reaches the member.
+        // The lock is held until the cluster is in the set, so that a declaration made meanwhile reaches the cluster.
         let declarations = self.shared.declarations.lock();
         let present = self.shared.members.borrow().contains_key(&name);
         if present || name == ClusterName::local() {
@@ -226,7 +226,7 @@ impl ClusterMember {
         self.removed.child_token()
     }
 
-    /// Returns whether both handles are of one member. A cluster that was removed and added again is another member.
+    /// Returns whether both handles are of one cluster. A cluster that was removed and added again counts as another.
     pub fn is_same(&self, other: &Self) -> bool {
         self.id == other.id && self.cache.is_same(&other.cache)
     }

@@ -138,9 +138,9 @@ impl Controller {
 
     /// Runs the controller until it is cancelled.
     ///
-    /// It subscribes to every watched kind, waits until the initial set of each is in the queue, and
-    /// only then starts its workers (CTRL-1). It waits for a kind that is missing or forbidden, without
-    /// a limit unless [`require_sync`](crate::ControllerBuilder::require_sync) sets one (CTRL-7).
+    /// The controller subscribes to every watched kind, waits until the initial objects of each kind are in the queue,
+    /// and only then starts its workers (CTRL-1). It waits for a kind that is missing or forbidden, without a limit
+    /// unless [`require_sync`](crate::ControllerBuilder::require_sync) sets one (CTRL-7).
     ///
     /// When the token of `start` is cancelled, [`Context::cancelled`](crate::Context::cancelled) fires, and
     /// no further request is taken. Running reconciles may finish within the grace and are dropped after

@@ -102,7 +102,7 @@ pub enum ControllerError {
         /// The error of the cluster's cache, with the name of the cluster.
         source: Box<Self>,
     },
-    /// A watched kind delivered no initial set within the time of
+    /// The first list of a watched kind was not complete within the time of
     /// [`require_sync`](crate::ControllerBuilder::require_sync).
     #[error(
         "controller {controller:?} did not start: {kind} did not sync within {timeout:?}: {reason}"

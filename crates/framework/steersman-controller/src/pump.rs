@@ -72,7 +72,7 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
         sink: &Sink<P::Key>,
     ) -> Result<Self, Error> {
         let mut this = Self {
-            // Subscribed to before the informers are read, so that no change of the namespaces is missed.
+            // The changes are subscribed to before the informers are read, so that no new namespace is missed.
             changes: cache.scope_changes(),
             route,
             cache: cache.clone(),

@@ -287,7 +287,7 @@ impl PrimaryObjects {
 
 impl<T> Drop for StatusGuard<T> {
     fn drop(&mut self) {
-        // Dropped outside the lock, because the value may be the last handle of the queue or of the cache.
+        // The value is dropped outside the lock, because it may be the last handle of the queue or of the cache.
         let value = (self.place)(&mut self.status.shared.state.lock()).take();
         drop(value);
     }

@@ -100,7 +100,7 @@ impl<R: RequestKey> Worker<R> {
     }
 
     async fn handle(&mut self, ticket: Ticket<R>) {
-        // Relaxed, because the ids only have to be unique.
+        // The order is relaxed, because the ids only have to be unique.
         let reconcile_id = self.work.reconcile_ids.fetch_add(1, Ordering::Relaxed);
         // Takes the recorded changes before the span is made, because formatting a request for the span may panic.
         let run = self.run_of(&ticket, reconcile_id);
@@ -253,7 +253,7 @@ impl<R: RequestKey> Worker<R> {
         };
         let limits = self.limits(ticket.key());
         let outcome = outcome(ending, limits, || self.context.now());
-        // Counted before the queue learns of the end, so that the metrics include every reconcile with visible effects.
+        // The reconcile is counted before the queue learns of its end, so that the metrics include all visible effects.
         self.work.metrics.ended(outcome.label, time);
         match ending {
             Ending::Success(_) => {}

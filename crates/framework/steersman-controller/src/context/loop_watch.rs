@@ -34,7 +34,7 @@ impl LoopWatch {
     }
 
     pub(crate) fn begin(&self, request: &RequestId, reason: &RunReason) {
-        // Relaxed, because a run sees the earlier writes of its own request: the queue orders the runs of a request.
+        // The load is relaxed, because a run sees the earlier writes of its own request: the queue orders the runs.
         if self.has_writes.load(Ordering::Relaxed) {
             let mut detector = self.detector.lock();
             detector.handle_begin(request, reason.only_changes(), now());

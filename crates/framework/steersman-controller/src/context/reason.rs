@@ -23,7 +23,7 @@ pub(crate) const STREAM: Causes = Causes::custom(3);
 
 /// Why a reconcile runs. Several causes of one request become one run, so a reason may have several parts.
 ///
-/// It is meant for logs, metrics and tests. A reconcile should not depend on it: after a restart of the program
+/// A reason is meant for logs, metrics and tests. A reconcile should not depend on it: after a restart of the program
 /// the reason of every request is the initial list.
 ///
 /// `Display` prints one line, such as `Deployment.v1.apps shop/web was updated, and retry 2`.
@@ -124,7 +124,7 @@ impl RunReason {
         self.causes.contains(STREAM)
     }
 
-    /// Returns whether this run was due at a time: one that the previous run asked for, or that of
+    /// Returns whether a timer caused this run: a time that the previous run asked for, or the interval of
     /// [`at_least_every`](crate::ControllerBuilder::at_least_every).
     pub fn is_timer(&self) -> bool {
         self.causes.contains(Causes::DELAY)

@@ -45,7 +45,7 @@ impl ControllerTasks {
 
     /// Aborts the workers, and returns the requests that they were reconciling, in order.
     pub(crate) async fn abort_workers<R: RequestKey>(&mut self, queue: &Queue<R>) -> Vec<String> {
-        // Read before the abort, because aborted workers give up their requests, which the queue then lists no more.
+        // The requests are read before the abort, because the queue forgets the requests of aborted workers.
         let held = queue.held();
         let mut requests: Vec<String> = held.iter().map(|request| format!("{request:?}")).collect();
         requests.sort();

@@ -99,7 +99,7 @@ impl<T> ChannelSender<T> {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the object of a dropped future was not sent. The caller loses its turn among those that wait.
+    /// Cancel safe: the object of a dropped future was not sent. A new call waits behind the present senders.
     pub async fn send(&self, object: impl Into<Arc<T>>) -> Result<(), Unsent<T>> {
         let sent = self.sender.send(object.into()).await;
         sent.map_err(|unsent| Unsent::Closed(unsent.0))

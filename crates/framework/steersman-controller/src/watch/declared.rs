@@ -12,7 +12,7 @@ use crate::watch::{AnySource, EventRoute};
 /// A source of requests of a controller: a watched kind, a channel, an informer, a stream, a poll or an interval.
 ///
 /// [`ControllerBuilder::watch`](crate::ControllerBuilder::watch) takes every watch, and
-/// [`WatchSet::add`](crate::WatchSet::add) takes those of kinds. A [`handler`](crate::handler) turns an event into
+/// [`WatchSet::add`](crate::WatchSet::add) takes watches of kinds. A [`handler`](crate::handler) turns an event into
 /// requests.
 ///
 /// | Constructor | An event of … | In controller-runtime |

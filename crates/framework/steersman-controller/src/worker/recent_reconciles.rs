@@ -51,7 +51,7 @@ impl<R: RequestKey> RecentReconciles<R> {
     /// Returns the reconciles, oldest first.
     pub(crate) fn read(&self) -> Vec<RecentReconcile> {
         let kept: Vec<Kept<R>> = self.kept.lock().iter().cloned().collect();
-        // Outside the lock, because the formatting of a request may panic.
+        // Requests are formatted outside the lock, because the formatting may panic.
         kept.into_iter().map(Kept::into_recent).collect()
     }
 }
