@@ -172,7 +172,7 @@ impl ManagerBuilder {
         self
     }
 
-    /// Installs definitions, once this replica leads: see [`Crds`]. None by default.
+    /// Installs CustomResourceDefinitions, once this replica leads: see [`Crds`]. None by default.
     ///
     /// The controllers of the leader start when the server serves each definition (DEF-6). A kind with objects that the
     /// webhooks of this manager convert gets the webhook, with the certificates of the built-in authority, as its

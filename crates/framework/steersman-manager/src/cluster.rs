@@ -37,7 +37,7 @@ pub struct Cluster {
     cache: Cache,
     client: Client,
     pub(crate) preflight: bool,
-    /// The kinds with definitions that the leader of this operator installs.
+    /// The kinds with CustomResourceDefinitions that the leader of this operator installs.
     installed: Vec<Gvk>,
     certificate_metrics: Option<ClientCertificateMetrics>,
     /// The name of a cluster that was added to a manager; `None` for the manager's own.

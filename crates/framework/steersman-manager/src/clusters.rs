@@ -173,7 +173,7 @@ impl Collector for ClusterMetrics {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        // Copied, so that the lock is not held while metrics are collected.
+        // The registries are copied, so that the lock is not held while metrics are collected.
         let registries: Vec<Registry> = self.registries.lock().values().cloned().collect();
         self.count
             .set(i64::try_from(registries.len()).unwrap_or(i64::MAX));

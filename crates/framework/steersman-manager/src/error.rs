@@ -62,7 +62,7 @@ pub enum Error {
     /// A server of health probes, metrics or webhooks was declared in a way that cannot work.
     #[error("the server of health probes, metrics or webhooks cannot be made as declared")]
     Server(#[from] steersman_serve::Error),
-    /// A definition cannot be installed on any server.
+    /// A CustomResourceDefinition cannot be installed on any server.
     #[error("a definition cannot be installed as declared")]
     Definition(#[from] steersman_crds::Error),
     /// A health endpoint has two checks of the same name.

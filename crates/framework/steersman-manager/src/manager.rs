@@ -162,7 +162,7 @@ impl Manager {
         self.shared.cluster.client_config()
     }
 
-    /// Returns the cache of the manager's own cluster. Kinds and field indexes can be declared before it runs.
+    /// Returns the cache of the manager's own cluster. Declaring kinds and indexes needs no running cache; reads do.
     pub fn cache(&self) -> &Cache {
         self.shared.cluster.cache()
     }
@@ -279,7 +279,7 @@ impl Manager {
         let (cluster, options) = (self.shared.cluster.clone(), self.shared.options.clone());
         let clusters = self.clusters().clone();
         let events = self.shared.events.clone();
-        // DEF-6: controllers of the leader wait until the definitions are installed.
+        // DEF-6: controllers of the leader wait until the CustomResourceDefinitions are installed.
         let conditions = (group == Group::LeaderElected).then(|| self.shared.conditions.clone());
         self.add(from_fn(title(name), group, move |context| async move {
             let title = title(controller.name());

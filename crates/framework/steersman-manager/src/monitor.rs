@@ -109,7 +109,7 @@ impl Monitor {
     }
 
     pub(crate) fn health(&self) -> Health {
-        // Copied, so that the lock is not held while caches and controllers are read.
+        // The lists are copied, so that the lock is not held while caches and controllers are read.
         let controllers = self.controllers.lock().clone();
         let clusters = self.clusters.lock().clone();
         let mut health = Health::default();

@@ -71,7 +71,7 @@ pub(crate) enum SupervisionEvent {
 pub(crate) enum SupervisionStep {
     Wait,
     Start(Group),
-    /// Begins to request the lease, and starts the runnables of other groups that were added meanwhile.
+    /// Begins to request the lease, and starts added runnables of the groups that every replica runs.
     Campaign,
     /// Every group is ready: starts the runnables that were added meanwhile.
     AllStarted,

@@ -1,4 +1,4 @@
-//! Handle: the definitions that the leader installs, and the controllers that wait for them.
+//! Handle: the CustomResourceDefinitions that the leader installs, and the controllers that wait for them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ type Relists = BTreeMap<Gvk, Arc<OnceCell<()>>>;
 /// The conditions that the controllers of a leader wait for before they write.
 #[derive(Clone)]
 pub(crate) struct LeaderConditions {
-    /// The definitions must be installed: the server drops fields that its definition of a kind does not have.
+    /// The CustomResourceDefinitions must be installed, because the server drops fields that it does not know.
     definitions: Crds,
-    /// The server must trust the webhooks of the operator, because it refuses writes before.
+    /// The server must trust the webhooks of the operator, because it refuses writes as long as it does not.
     certificates: Option<BuiltInCertificates>,
     cache: Cache,
-    /// The relists of the kinds with definitions that this process has changed, each made once.
+    /// The relists of kinds with a CustomResourceDefinition that this process has changed, each made once.
     relists: Arc<Mutex<Relists>>,
 }
 
@@ -60,7 +60,7 @@ impl LeaderConditions {
 }
 
 impl Manager {
-    /// Returns the definitions that the leader installs, with their state.
+    /// Returns the CustomResourceDefinitions that the leader installs, with their state.
     pub fn crds(&self) -> &Crds {
         &self.shared.conditions.definitions
     }
@@ -80,7 +80,7 @@ impl Manager {
         self.add_loop(name, group, |client_config, stop| async move {
             led.lead(&client_config, stop).await;
         })?;
-        // DEF-6: a definition that would be refused makes the manager unready.
+        // DEF-6: a CustomResourceDefinition that the server would refuse makes the manager unready.
         let checked = definitions.clone();
         self.add_ready_check("definitions", move || {
             let refused = refusals(&checked);

@@ -56,7 +56,7 @@ impl Monitor {
         let mut stalls = Vec::new();
         for status in self.controllers() {
             let name = status.controller();
-            // Read without the lock, because the queue has its own lock.
+            // The progress is read outside the lock of `liveness`, because the queue has its own lock.
             let work = status.work();
             if let Some(stall) = self.liveness.lock().handle_observation(name, work, now) {
                 let ready = match stall.ready {
