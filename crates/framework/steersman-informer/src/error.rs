@@ -6,7 +6,7 @@
 use steersman_object::{Kind, ListOptions};
 use thiserror::Error;
 
-/// An error of a method of an informer.
+/// Why a method of an informer failed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {

@@ -143,7 +143,7 @@ impl ReflectorMachine {
         complete
     }
 
-    /// Handles the start of the response to a list.
+    /// Handles the first sign that the server answers a request: resets the backoff of outages.
     pub(crate) fn handle_answer(&mut self) {
         self.pauses.handle_answer();
     }

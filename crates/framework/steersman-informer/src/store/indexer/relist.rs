@@ -127,7 +127,7 @@ impl Indexer {
             bytes: 0,
             version: AppliedVersion(version),
         };
-        // Before the first list every view is ready, because it is unknown how much of each object the list brings.
+        // Before the first list every view is ready: how much of each object the list brings is not known yet.
         let mut has_waiting = false;
         for view in &mut next.views {
             if view.ready && view.needs > projection {
