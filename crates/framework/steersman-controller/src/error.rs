@@ -60,9 +60,9 @@ pub enum ControllerError {
     Backoff {
         /// The name of the controller; `*` for the settings of every controller.
         controller: String,
-        /// The first delay.
+        /// The first delay, which the settings give.
         first: Duration,
-        /// The longest delay.
+        /// The longest delay, which the settings give.
         longest: Duration,
     },
     /// Servers would refuse the field manager that the controller was declared with.

@@ -153,7 +153,7 @@ impl<T> Unsent<T> {
         }
     }
 
-    /// Returns whether the channel was full.
+    /// Returns whether the channel was full, so that a later send may succeed.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Full(_))
     }
