@@ -210,7 +210,7 @@ impl ManagerBuilder {
         let (registry, client) = (&self.options.registry, self.options.client.clone());
         let measured = with_metrics(registry, self.client_config, self.cache, client);
         let (client_config, cache, client) = measured.map_err(Error::Metrics)?;
-        // CONN-6: made from the `ClientConfig` with metrics, so that the elector's requests are counted.
+        // CONN-6: the elector gets the `ClientConfig` with metrics, so that its requests are counted.
         let elector = match self.leader_election.take() {
             Some(options) => {
                 let candidate = Elector::new(options, &client_config);

@@ -302,7 +302,7 @@ impl Manager {
             context.note_end(&title);
             Ok(())
         }))?;
-        // CACHE-13: added last, so that a refused controller is not part of the health.
+        // CACHE-13: the controller is added last, so that a refused controller is not part of the health.
         self.shared.monitor.add_controller(watched);
         Ok(())
     }
