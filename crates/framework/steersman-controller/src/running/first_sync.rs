@@ -11,7 +11,7 @@ use steersman_object::Kind;
 use crate::error::ControllerError;
 use crate::status::ControllerStatus;
 
-/// One receiver per subscription, which resolves when its initial objects are in the queue; in the order of the watches.
+/// One receiver per subscription, in the order of the watches. It resolves when the initial objects are in the queue.
 pub(crate) type InitialSets = VecDeque<oneshot::Receiver<()>>;
 
 /// Waits until all initial objects of the first watch are in the queue, and removes its receiver. Cancel safe.
