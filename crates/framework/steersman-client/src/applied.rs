@@ -1,4 +1,4 @@
-//! Machine: remembers the last applies and deletes of a client, and the states that the applies left.
+//! Machine: remembers the last applies and deletes of a client, and the object version that each apply left.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hash, RandomState};
@@ -6,70 +6,71 @@ use std::hash::{BuildHasher as _, Hash, RandomState};
 use steersman_api::ApplyDigest;
 use steersman_object::{Gvk, ObjectKey, ResourceVersion, Uid};
 
-/// The smallest number of remembered applies at which outdated entries are swept.
+/// The number of remembered applies and deletes below which outdated entries are kept.
 const SWEEP_AT_LEAST: usize = 1024;
 
-/// Identifies an apply to an object: by its field manager, its options, and the fields with their values.
+/// Identifies what a server-side apply asks for: hashes of its field manager and options, and a digest of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Intent {
     manager: u64,
     options: u64,
-    /// The digest of the applied fields, which an object of the cache can be compared with (CLIENT-12).
+    /// The digest of the applied fields and values. If the cached object has the same digest, the apply would change
+    /// nothing (CLIENT-12).
     pub(crate) digest: ApplyDigest,
 }
 
-/// An object at one version: the state that an apply left.
+/// The uid and the resource version that an object had after an apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AppliedState {
     pub(crate) uid: Uid,
     pub(crate) version: ResourceVersion,
 }
 
-/// The last apply of this program to an object, compared with an intent.
+/// What is remembered of a field manager's last apply to an object, compared with the apply to be sent now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LastApply {
-    /// The program has neither applied nor deleted the object since it started.
+    /// No apply of this field manager and no delete of the object is remembered.
     Unsent,
-    /// The last apply had the same intent, and left this state.
+    /// The last apply had the same options and fields, and the object had this version after it.
     Equal(AppliedState),
-    /// The last apply had another intent or has no answer, or the object was deleted after it.
+    /// The last apply differed or is not answered yet, or the object was deleted after it.
     Other,
 }
 
-/// The last apply of one field manager to one object.
+/// The last apply of one field manager to one object: what it asked for, and the version that it left.
 #[derive(Debug)]
 struct AppliedIntent {
     intent: Intent,
-    /// The state that the apply left; `None` until the server has answered.
+    /// The version of the object after the apply; `None` until the server has answered.
     left: Option<AppliedState>,
 }
 
 #[derive(Debug, Default)]
 struct ObjectRequests {
     last: Vec<AppliedIntent>,
-    /// Set if a delete was sent after the last apply.
+    /// Set if a delete of the object was sent after its last apply.
     deleted: Option<DeletedAfter>,
 }
 
 /// The newest version that an apply is known to have left before a delete; `None` if no version is known. A cache that
-/// is behind this version may still receive the object.
+/// is behind this version may still receive the deleted object.
 pub(crate) type DeletedAfter = Option<ResourceVersion>;
 
-/// A remembered apply or delete. The caller looks into the cache to decide whether it is outdated.
+/// A remembered apply or delete, for a callback that decides from the cache whether the entry is outdated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remembered<'a> {
-    /// The state that an apply left; `None` if its outcome is unknown.
+    /// An apply to the object with this key, and the version that it left; `None` if the outcome is unknown.
     Applied(&'a ObjectKey, Option<&'a AppliedState>),
-    /// The object with this key was deleted.
+    /// A delete of the object with this key.
     Deleted(&'a ObjectKey, &'a DeletedAfter),
     /// The objects of a namespace, or of all namespaces (`None`), may have been deleted.
     DeletedIn(Option<&'a str>, &'a DeletedAfter),
 }
 
-/// The last apply of each field manager to each object, for all clients that were made from one another.
+/// The last apply of each field manager to each object, shared by a client and all its copies.
 ///
 /// An apply is useful only while the cache shows its object, and the deletes in a namespace while the cache shows an
-/// object there. Other entries are swept whenever the number of entries has doubled. So the number of entries is at
+/// object there. Other entries are dropped whenever the number of entries has doubled. So the number of entries is at
 /// most twice that of the cached objects that were applied and of their namespaces, or [`SWEEP_AT_LEAST`] (CLIENT-13).
 #[derive(Debug, Default)]
 pub(crate) struct AppliedIntents {
@@ -80,12 +81,12 @@ pub(crate) struct AppliedIntents {
     sweep_at: usize,
 }
 
-/// Hashes field managers and options for an [`Intent`].
+/// Hashes the field manager and the options of an apply for its [`Intent`].
 #[derive(Debug, Default)]
 pub(crate) struct IntentKey(RandomState);
 
 impl IntentKey {
-    /// Returns the intent of an apply. `options` are the options that change the effect of the document on the server.
+    /// Returns what an apply asks for. `options` are the options that change the effect of the document on the server.
     pub(crate) fn intent(&self, manager: &str, options: impl Hash, digest: ApplyDigest) -> Intent {
         Intent {
             manager: self.0.hash_one(manager),
@@ -96,7 +97,7 @@ impl IntentKey {
 }
 
 impl AppliedIntents {
-    /// Returns what is known of the last apply of the manager of `intent` to an object.
+    /// Compares `intent` with the last apply of the same field manager to the object.
     pub(crate) fn last(&self, gvk: &Gvk, key: &ObjectKey, intent: Intent) -> LastApply {
         let requests = self.of.get(gvk).and_then(|of_kind| of_kind.get(key));
         let last = requests.and_then(|requests| requests.of(intent.manager));
@@ -112,8 +113,8 @@ impl AppliedIntents {
         }
     }
 
-    /// Notes that an apply is about to be sent: until the server answers, the state of the object is unknown. If there
-    /// are many entries, drops those for which `is_outdated` returns true.
+    /// Records that an apply is about to be sent: until the server answers, the state of the object is unknown. If the
+    /// number of entries has doubled, drops those for which `is_outdated` returns true.
     pub(crate) fn begin(
         &mut self,
         gvk: &Gvk,
@@ -131,8 +132,8 @@ impl AppliedIntents {
         self.len = self.len + after - before;
     }
 
-    /// Remembers the state in the server's answer to an apply that [`begin`](Self::begin) noted. CLIENT-10: at that
-    /// version, the server has nothing to change for this intent.
+    /// Records the version in the server's answer to an apply that [`begin`](Self::begin) recorded. CLIENT-10: while
+    /// the object has this version, the same apply would change nothing.
     pub(crate) fn answered(
         &mut self,
         gvk: &Gvk,
@@ -140,7 +141,7 @@ impl AppliedIntents {
         intent: Intent,
         left: AppliedState,
     ) {
-        // A state without a version could not be compared with the cache.
+        // An answer without a uid or a comparable version could not be compared with the cache.
         if left.uid.is_empty() || !left.version.is_exact() {
             return;
         }
@@ -153,7 +154,7 @@ impl AppliedIntents {
             self.len -= usize::from(deleted.is_some());
             return;
         }
-        // A delete was sent after the apply, and the cache may show the object at this version later.
+        // A delete sent after the apply has removed its entry. The cache may still show this version of the object.
         let deleted = requests.and_then(|requests| requests.deleted.as_mut());
         let emptied = self.emptied.get_mut(gvk).into_iter().flatten();
         let emptied = emptied.filter(|(namespace, _)| covers(namespace.as_deref(), key));
@@ -163,7 +164,7 @@ impl AppliedIntents {
         }
     }
 
-    /// Notes that a delete of an object is sent or was answered. If there are many entries, drops the outdated ones.
+    /// Records that a delete of an object is sent or was answered. Drops outdated entries if their number has doubled.
     pub(crate) fn deleted(
         &mut self,
         gvk: &Gvk,
@@ -181,8 +182,8 @@ impl AppliedIntents {
         self.len = self.len + 1 - before;
     }
 
-    /// Notes that objects of a kind in a namespace, or in all namespaces (`None`), may have been deleted. If there are
-    /// many entries, drops the outdated ones.
+    /// Records that objects of a kind in a namespace, or in all namespaces (`None`), may have been deleted. Drops
+    /// outdated entries if their number has doubled.
     pub(crate) fn deleted_in(
         &mut self,
         gvk: &Gvk,
@@ -269,7 +270,7 @@ impl ObjectRequests {
         self.last.len() + usize::from(self.deleted.is_some())
     }
 
-    /// Raises `after` to the newest known version of the object.
+    /// Raises `after` to the newest version that is recorded for this object.
     fn raise_to(&self, after: &mut DeletedAfter) {
         raise(after, self.deleted.iter().flatten().next());
         for known in &self.last {

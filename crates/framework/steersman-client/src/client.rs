@@ -73,7 +73,7 @@ impl Client {
 }
 
 impl<K: Object> KindClient<K> {
-    /// Returns the kind of the objects.
+    /// Returns the kind that this client reads and writes.
     pub fn kind(&self) -> &Kind {
         &self.kinds.kind
     }
@@ -81,12 +81,12 @@ impl<K: Object> KindClient<K> {
 
 /// Copies of a client with other options, and access to its cache, configuration and mapper.
 impl<S: Clone> Client<S> {
-    /// Returns a copy of this client with another field manager.
+    /// Returns a copy of this client with another field manager: see [`ClientOptions::field_manager`].
     pub fn field_manager(&self, name: impl Into<String>) -> Self {
         self.with(|options| options.field_manager(name))
     }
 
-    /// Returns the field manager that the options set, if they set one.
+    /// Returns the field manager set for this client; `None` means the server's default, the name of the program.
     pub fn given_field_manager(&self) -> Option<&str> {
         self.shared.options().given_field_manager()
     }
@@ -113,17 +113,17 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.dry_run(true))
     }
 
-    /// Returns a copy of this client with another treatment of unknown fields.
+    /// Returns a copy of this client with another treatment of unknown fields: [`ClientOptions::field_validation`].
     pub fn field_validation(&self, validation: FieldValidation) -> Self {
         self.with(|options| options.field_validation(validation))
     }
 
-    /// Returns a copy of this client with another `force`: see [`ClientOptions::force`].
+    /// Returns a copy of this client that takes or leaves fields of other managers: see [`ClientOptions::force`].
     pub fn force(&self, force: bool) -> Self {
         self.with(|options| options.force(force))
     }
 
-    /// Returns a copy of this client with another [`OptimisticLock`] for differences.
+    /// Returns a copy of this client with another rule for when a patch carries a resource version: [`OptimisticLock`].
     pub fn lock(&self, lock: OptimisticLock) -> Self {
         self.with(|options| options.lock(lock))
     }
@@ -170,7 +170,7 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.request_timeout(limit))
     }
 
-    /// Returns a copy of this client with another consistency of cached reads: see [`ReadConsistency`].
+    /// Returns a copy of this client with another choice of the writes that cached reads must see: [`ReadConsistency`].
     pub fn read_consistency(&self, consistency: ReadConsistency) -> Self {
         self.with(|options| options.read_consistency(consistency))
     }
@@ -263,17 +263,17 @@ impl<S: Clone> Client<S> {
         &self.shared.sender().mapper
     }
 
-    /// Returns the reads that ask the server.
+    /// Returns a handle for reads that ask the API server instead of the cache.
     pub fn live(&self) -> Live<S> {
         Live::new(self.shared.clone(), self.kinds.clone())
     }
 
-    /// Returns the verbs of the status subresource.
+    /// Returns a handle for writes of the status subresource.
     pub fn status(&self) -> StatusClient<S> {
         StatusClient::new(self.shared.clone(), self.kinds.clone())
     }
 
-    /// Returns the verbs of a subresource: `scale`, `resize`, `ephemeralcontainers`, `approval`, and so on.
+    /// Returns a handle for a subresource by name: `scale`, `resize`, `ephemeralcontainers`, `approval`, and so on.
     ///
     /// # Examples
     ///
@@ -326,8 +326,8 @@ impl<S> Client<S> {
     /// object.
     ///
     /// The server is asked in three cases: the wait exceeds its [bound](ClientOptions::own_write_wait), the outcome of
-    /// such a write is unknown, or the kind is declared uncached. In the first two cases the request has the scope of
-    /// the informer, so the answer is what the cache would show (RYOW-6).
+    /// such a write is unknown, or the kind is declared uncached. In the first two cases the request has the informer's
+    /// namespace and selectors, so the answer is what the cache would show (RYOW-6).
     ///
     /// # Errors
     ///
@@ -412,13 +412,13 @@ impl<S> Client<S> {
         }
     }
 
-    /// Returns the object if the cache holds it decoded and this client may read it without waiting.
+    /// Returns the object if the cache holds it decoded and this client has no write to wait for; `None` otherwise.
     fn decoded<K: Object>(&self, key: &ObjectKey) -> Option<Arc<K>>
     where
         S: KindSource<K>,
     {
-        // RYOW-1: a read must see its own writes. Checked before the cache is read; most reads have no write to wait
-        // for.
+        // RYOW-1: a read must see the earlier writes of its own request. Checked before the cache is read; most reads
+        // have no write to wait for.
         if self.shared.may_owe(key.name()) {
             let reads = self.reads::<K>();
             let kind = reads.kind();
@@ -430,7 +430,7 @@ impl<S> Client<S> {
         if own.is_some_and(|own| key.namespace() != Some(own)) {
             return None;
         }
-        // CLIENT-1: the cache holds no objects of an uncached kind.
+        // CLIENT-1: returns `None` for a kind that is declared uncached, which only the server answers for.
         self.kinds.decoded(self.shared.cache(), key)
     }
 

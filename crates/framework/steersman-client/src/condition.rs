@@ -85,25 +85,25 @@ pub struct And<A, B>(A, B);
 #[derive(Clone, Copy, Debug)]
 pub struct Or<A, B>(A, B);
 
-/// The state of an object when a wait for a condition ended in vain.
+/// The last state of an object that did not meet a condition before the timeout of the wait.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 #[non_exhaustive]
 pub enum LastSeen {
-    /// The server did not answer the first list.
+    /// No state is known, because the server did not answer the first list.
     #[display("the server has not answered")]
     Nothing,
-    /// The object did not exist.
+    /// The object did not exist, and the condition was not met by its absence.
     #[display("the object does not exist")]
     Absent,
-    /// The object existed.
+    /// The object existed, and did not meet the condition.
     #[display(
         "the object has resource version {version} and uid {uid}{}",
         if *is_being_deleted { ", is being deleted" } else { "" }
     )]
     Present {
-        /// The uid of the object.
+        /// The uid of the object, which differs from that of an earlier object with its name.
         uid: String,
-        /// The resource version of the object.
+        /// The resource version at which the object did not meet the condition.
         version: ResourceVersion,
         /// Whether the object had a deletion timestamp, which finalizers can keep for a long time.
         is_being_deleted: bool,

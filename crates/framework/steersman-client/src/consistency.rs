@@ -5,11 +5,11 @@
 #[non_exhaustive]
 pub enum ReadConsistency {
     /// The writes of the same request key ([`Client::for_request`](crate::Client::for_request)): a reconcile sees its
-    /// own writes and those of earlier reconciles of its key. A client without a request sees whatever the cache has.
+    /// own writes and those of earlier reconciles of its key. A read of a client without a request waits for no write.
     #[default]
     OwnKey,
-    /// The writes, for any key, of all clients that were made from one another and note their writes.
+    /// The writes, for any key, of all copies of one client, except copies that use `ReadConsistency::None`.
     Process,
-    /// No writes. The writes of a client with this consistency are not noted for other clients.
+    /// No writes: a read never waits. Reads through other copies of the client do not wait for its writes, either.
     None,
 }

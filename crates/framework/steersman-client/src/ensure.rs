@@ -27,15 +27,15 @@ pub enum Ensured<K> {
 }
 
 impl<K> Ensured<K> {
-    /// Returns a reference to the object, as writes take it.
+    /// Returns a reference to the object, for example to pass it to a further write.
     pub fn object(&self) -> &K {
         match self {
             Self::Created(object) | Self::Updated(object) | Self::Unchanged(object) => object,
         }
     }
 
-    /// Returns the object as reads return it. [`Arc::unwrap_or_clone`] turns it into an owned object, and copies it
-    /// only if the cache holds it too.
+    /// Returns the object in an `Arc`, as reads do. [`Arc::unwrap_or_clone`] turns it into an owned object, and copies
+    /// it only if the cache holds it too.
     #[must_use]
     pub fn into_object(self) -> Arc<K> {
         match self {
@@ -57,17 +57,17 @@ pub struct EnsuredWithStatus<K> {
     /// The outcome for the object without its status. It holds the object as the server returned it last, with its
     /// status.
     pub ensured: Ensured<K>,
-    /// Whether the status was changed.
+    /// Whether a write of the status was sent.
     pub is_status_changed: bool,
 }
 
 impl<K> EnsuredWithStatus<K> {
-    /// Returns a reference to the object, as writes take it.
+    /// Returns a reference to the object, for example to pass it to a further write.
     pub fn object(&self) -> &K {
         self.ensured.object()
     }
 
-    /// Returns the object as reads return it.
+    /// Returns the object in an `Arc`, as reads do.
     #[must_use]
     pub fn into_object(self) -> Arc<K> {
         self.ensured.into_object()
@@ -95,7 +95,7 @@ impl<K> EnsuredWithStatus<K> {
     }
 }
 
-/// One change by difference: the kind of the object, and how its patches are sent.
+/// What a change by difference needs for its requests: the kind of the object, and how its patches are sent.
 pub(crate) struct EnsurePlan<'a, K> {
     pub(crate) api: &'a Api<K>,
     pub(crate) sender: &'a RequestSender,
@@ -104,7 +104,7 @@ pub(crate) struct EnsurePlan<'a, K> {
 }
 
 impl<K: Object> EnsurePlan<'_, K> {
-    /// Creates the object, or changes the existing one: `present` is the object as the caller read it.
+    /// Creates `initial`, or changes `present`, the existing object as the caller read it (`None` if absent).
     pub(crate) async fn ensure(
         &self,
         initial: &K,
@@ -135,7 +135,7 @@ impl<K: Object> EnsurePlan<'_, K> {
         }
     }
 
-    /// Changes an existing object, starting from `before`.
+    /// Changes an existing object. Starts from `before`, and from a live read after each conflict.
     pub(crate) async fn modify(
         &self,
         before: &K,
@@ -210,7 +210,7 @@ impl<K: Object> EnsurePlan<'_, K> {
         Ok(answer.map(|updated| Ensured::Updated(Arc::new(updated))))
     }
 
-    /// Returns the error of a change without a difference if the type has no status (CLIENT-8).
+    /// CLIENT-8: returns an error if the status has not changed because the type of the object has no status.
     fn check_status(&self, object: &K) -> Result<(), Error> {
         if self.mode.part == ChangedPart::Status && !has_status(self.kind, object)? {
             let (kind, key, source) = (self.kind.clone(), object.key(), None);
@@ -232,8 +232,8 @@ impl<K: Object> EnsurePlan<'_, K> {
         Error::Replaced { kind, key }
     }
 
-    /// Returns `Ok` if a refused change is computed again from a live read, which happens a bounded number of times
-    /// (CLIENT-2).
+    /// Returns `Ok` if the caller has to read the object live and compute the refused change again, and else the error.
+    /// The number of attempts is bounded (CLIENT-2).
     fn try_again(
         &self,
         key: &ObjectKey,

@@ -13,7 +13,7 @@ use crate::write::outcome::is_unknown;
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
-    /// The cache did not answer.
+    /// The cached read failed, for example because the object is absent or its kind has not synced.
     #[error(transparent)]
     Cache(#[from] steersman_cache::Error),
     /// The API server refused the request, or could not be reached.
@@ -24,35 +24,35 @@ pub enum Error {
         "{kind} {key} exists but the cache cannot see it: this kind is cached by {scoped_by} only"
     )]
     Hidden {
-        /// The kind of the object.
+        /// The kind of the hidden object.
         kind: Kind,
-        /// The key of the object.
+        /// The key of the hidden object.
         key: ObjectKey,
-        /// The selectors under which the kind is cached.
+        /// The selectors under which the kind is cached, as text.
         scoped_by: String,
-        /// The error of the server.
+        /// The server's refusal to create an object of this name.
         #[source]
         source: Box<steersman_api::Error>,
     },
     /// The object changed before each attempt to send a difference.
     #[error("{kind} {key} changed under each of {attempts} attempts to change it: try again later")]
     KeptChanging {
-        /// The kind of the object.
+        /// The kind of the object that kept changing.
         kind: Kind,
-        /// The key of the object.
+        /// The key of the object that kept changing.
         key: ObjectKey,
-        /// The number of attempts.
+        /// The number of attempts; see [`ClientOptions::attempts`](crate::ClientOptions::attempts).
         attempts: u32,
-        /// The error of the last attempt.
+        /// The server's refusal of the last attempt.
         #[source]
         source: Box<steersman_api::Error>,
     },
     /// The object was deleted, and another object has its name now.
     #[error("{kind} {key} was deleted and created again: it has another uid now")]
     Replaced {
-        /// The kind of the object.
+        /// The kind of the deleted object.
         kind: Kind,
-        /// The key of the object.
+        /// The key of the deleted object, which another object has now.
         key: ObjectKey,
     },
     /// The object is not the object that the caller found: it was created, replaced or deleted meanwhile.
@@ -60,11 +60,11 @@ pub enum Error {
         "{kind} {key} is not as it was found: it was created, replaced or deleted a moment ago; read it live and try again"
     )]
     NotAsFound {
-        /// The kind of the object.
+        /// The kind of the object that was to be applied.
         kind: Kind,
-        /// The key of the object.
+        /// The key of the object that was to be applied.
         key: ObjectKey,
-        /// The error of the server.
+        /// The server's refusal of the precondition.
         #[source]
         source: Box<steersman_api::Error>,
     },
@@ -74,46 +74,46 @@ pub enum Error {
          lost; read it first, or send the change with `Client::ensure` or `Client::patch`"
     )]
     VersionMissing {
-        /// The kind of the object.
+        /// The kind of the object that was to be replaced.
         kind: Kind,
-        /// The key of the object.
+        /// The key of the object that was to be replaced.
         key: ObjectKey,
     },
     /// The client is limited to one namespace, and the object is in another.
     #[error("{kind} {key} is outside namespace {namespace}, the one this client works in")]
     OtherNamespace {
-        /// The kind of the object.
+        /// The kind of the object that was to be read or written.
         kind: Kind,
         /// The key of the object; for a list, its namespace and `*`.
         key: ObjectKey,
-        /// The namespace of the client.
+        /// The namespace that the client is limited to.
         namespace: String,
     },
-    /// Other managers own fields of an apply.
+    /// An apply without `force` was refused, because other managers own some of its fields.
     #[error(
         "{kind} {key} cannot be applied by {manager:?} without taking fields over: {}; leave them out, or force it", listed(.conflicts)
     )]
     ApplyConflict {
-        /// The kind of the object.
+        /// The kind of the object that was to be applied.
         kind: Kind,
-        /// The key of the object.
+        /// The key of the object that was to be applied.
         key: ObjectKey,
-        /// The field manager of the apply.
+        /// The field manager that sent the apply.
         manager: String,
-        /// The fields, with their owners.
+        /// The refused fields, each with the manager that owns it.
         conflicts: Vec<FieldConflict>,
-        /// The error of the server.
+        /// The server's refusal of the apply (409).
         #[source]
         source: Box<steersman_api::Error>,
     },
-    /// A document that cannot be applied.
+    /// The document of an apply was not sent, for example because it has no name or names another kind.
     #[error("{kind} {key} cannot be applied: {problem}")]
     NotApplicable {
-        /// The kind to apply.
+        /// The kind of the object that was to be applied.
         kind: Kind,
-        /// The key, as far as the document names it.
+        /// The key of the object, as far as the document names it.
         key: ObjectKey,
-        /// The problem with the document.
+        /// The problem with the document, as text.
         problem: String,
     },
     /// An update of an object of a kind that the cache holds only through a transform.
@@ -122,19 +122,19 @@ pub enum Error {
          of it would remove the rest; send the change with `Client::modify`, `patch` or `apply`"
     )]
     Transformed {
-        /// The kind of the object.
+        /// The kind that is cached through a transform.
         kind: Kind,
-        /// The key of the object.
+        /// The key of the object that was to be replaced.
         key: ObjectKey,
-        /// The name of the transform.
+        /// The name of the transform, which may have removed fields of the object.
         transform: String,
     },
     /// A write of a status that the kind, or the Rust type, does not have.
     #[error("the status of {kind} {key} cannot be written: {}", why_not(.source.is_some()))]
     NoStatus {
-        /// The kind of the object.
+        /// The kind of the object without a status.
         kind: Kind,
-        /// The key of the object.
+        /// The key of the object without a status.
         key: ObjectKey,
         /// The error of the server; `None` if the request was not sent because the type has no status.
         #[source]
@@ -145,19 +145,19 @@ pub enum Error {
         "{kind} {key} has no managedFields, so the fields of one manager cannot be found: read it live; a cache removes managedFields"
     )]
     NoManagedFields {
-        /// The kind of the object.
+        /// The kind of the object without `managedFields`.
         kind: Kind,
-        /// The key of the object.
+        /// The key of the object without `managedFields`.
         key: ObjectKey,
     },
     /// A closure changed the name or the namespace of an object.
     #[error("a change to {kind} {key} may not rename it (to {to}): name and namespace are fixed")]
     Renamed {
-        /// The kind of the object.
+        /// The kind of the object that the closure changed.
         kind: Kind,
-        /// The key before the change.
+        /// The key of the object as it was read.
         key: ObjectKey,
-        /// The key after the change.
+        /// The key that the closure gave the object.
         to: ObjectKey,
     },
     /// An object did not meet a condition in time.
@@ -165,15 +165,15 @@ pub enum Error {
         "{kind} {key} did not meet the condition `{condition}` within {timeout:?}: {last_seen}"
     )]
     ConditionNotMet {
-        /// The kind of the object.
+        /// The kind of the awaited object.
         kind: Kind,
-        /// The key of the object.
+        /// The key of the awaited object.
         key: ObjectKey,
-        /// The name of the condition.
+        /// The name of the condition: see [`Condition::named`](crate::Condition::named).
         condition: String,
-        /// The time limit.
+        /// The time limit of the wait.
         timeout: Duration,
-        /// The last state of the object.
+        /// The state of the object when the time was over.
         last_seen: Box<LastSeen>,
         /// The problem of the watch, if the kind could not be listed at the end of the wait.
         #[source]
@@ -182,35 +182,35 @@ pub enum Error {
     /// The object does not encode as JSON, or the changed JSON does not decode.
     #[error("{kind} {key} could not be written as JSON")]
     Encode {
-        /// The kind of the object.
+        /// The kind of the object that cannot be converted.
         kind: Kind,
-        /// The key of the object.
+        /// The key of the object that cannot be converted.
         key: ObjectKey,
-        /// The error of the serializer.
+        /// The error of the JSON encoder or decoder.
         #[source]
         source: serde_json::Error,
     },
     /// A live read selects by a field index, which only the cache has.
     #[error("{kind} is read live here, and the field index {index:?} exists in the cache only")]
     IndexNeedsCache {
-        /// The kind of the list.
+        /// The kind of the objects that were to be listed.
         kind: Kind,
-        /// The name of the index.
+        /// The name of the index in the list options.
         index: String,
     },
-    /// The cache did not see the writes of the same request in time. A later attempt finds them.
+    /// The cache did not see the writes of the same request in time. The list succeeds once the cache has seen them.
     #[error(
         "the cache of {kind} has not seen the writes of this key to {} within {waited:?}: try again later", first_few(.unseen, ToString::to_string)
     )]
     OwnWritesUnseen {
-        /// The kind of the read.
+        /// The kind of the objects that were to be listed.
         kind: Kind,
-        /// The time that the read waited.
+        /// The longest permitted wait: see [`ClientOptions::own_write_wait`](crate::ClientOptions::own_write_wait).
         waited: Duration,
-        /// The keys of the writes that the cache did not see.
+        /// The keys of the written objects that the cache does not show yet.
         unseen: Vec<ObjectKey>,
     },
-    /// An owner reference could not be set.
+    /// An owner reference could not be set, or the owner does not control the object.
     #[error(transparent)]
     Owner(#[from] OwnerError),
     /// A definition was not installed, because stored objects would lose fields.
@@ -392,7 +392,7 @@ impl Error {
     }
 }
 
-/// Returns the reason why a status cannot be written, and the remedy.
+/// Returns the reason why a status cannot be written, and the remedy. `was_asked`: the server has refused the write.
 fn why_not(was_asked: bool) -> &'static str {
     if was_asked {
         "the server serves no status of this kind; enable `subresources.status` in its definition, or write the \
@@ -403,7 +403,7 @@ fn why_not(was_asked: bool) -> &'static str {
     }
 }
 
-/// Turns the error of a read that an object is absent into `None`.
+/// Turns the error that an object is absent into `None`, and passes other errors on.
 pub(crate) fn absent_is_none<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     match read {
         Ok(object) => Ok(Some(object)),

@@ -3,7 +3,7 @@
 /// The longest name that servers accept, in bytes (`FieldManagerMaxLength` of apimachinery).
 const LONGEST: usize = 128;
 
-/// A name of a field manager that servers refuse, with every write that carries it.
+/// The error of a field manager's name that servers refuse. They refuse every write that carries such a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the field manager {name:?} {problem}: servers take 1 to 128 bytes of printable characters"
@@ -64,8 +64,8 @@ pub fn check_field_manager(name: &str) -> Result<(), InvalidFieldManager> {
     })
 }
 
-/// Returns whether servers refuse this character in a field manager. Unlike [`is_printable`], it knows every symbol
-/// that servers accept.
+/// Returns whether servers refuse this character in a field manager. Unlike [`is_printable`], this check knows every
+/// symbol that servers accept.
 fn is_refused(c: char) -> bool {
     // The character follows a letter, because a combining mark alone would be escaped.
     let is_escaped = || format!("a{c}").escape_debug().count() > 2;

@@ -15,7 +15,7 @@ pub enum FinalizerStage {
     Released,
 }
 
-/// Returns whether the object has this finalizer.
+/// Returns whether the object lists this finalizer in its metadata.
 pub fn contains<K: Object>(object: &impl AsObject<K>, finalizer: &str) -> bool {
     let finalizers = &object.as_object().meta().finalizers;
     finalizers.iter().flatten().any(|name| name == finalizer)

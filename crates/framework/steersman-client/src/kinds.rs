@@ -18,14 +18,14 @@ use steersman_object::{Kind, Object, ObjectKey, TypedObject};
             without a kind, name one: `client.of::<DynamicObject>(&kind)`"
 )]
 pub trait KindSource<K: Object>: sealed::Sealed + Clone + fmt::Debug + Send + Sync {
-    /// Returns the kind of `K`.
+    /// Returns the kind that objects of type `K` are read and written as.
     fn kind_of(&self) -> Cow<'_, Kind>;
 
-    /// Returns the cache's reads of the kind.
+    /// Returns a handle for reads of the kind from the cache.
     #[doc(hidden)]
     fn reads(&self, cache: &Cache) -> Reads<K>;
 
-    /// Returns the object if the cache holds it decoded, without a lookup of the kind.
+    /// Returns the object if the cache holds it decoded; `None` otherwise, and always for a [`OneKind`].
     #[doc(hidden)]
     fn decoded(&self, cache: &Cache, key: &ObjectKey) -> Option<Arc<K>>;
 }
@@ -35,7 +35,7 @@ pub trait KindSource<K: Object>: sealed::Sealed + Clone + fmt::Debug + Send + Sy
 #[non_exhaustive]
 pub struct TypedKinds;
 
-/// One kind as a value, with objects of type `K`.
+/// Takes the kind from a value that is known at runtime; all objects have the type `K`.
 #[derive(Clone, derive_more::Debug)]
 #[debug("OneKind({kind:?})")]
 pub struct OneKind<K> {

@@ -68,7 +68,7 @@
 //!   read must see, `own_writes::write_tracker` records the writes and lets reads wait for them, and
 //!   `own_writes::unseen_writes::kept_answer` has the answers that replace such a wait.
 //! - [`owner`] sets, finds and removes owner references.
-//! - [`finalizer`] adds and removes finalizers, and decides which finalizer may act.
+//! - [`finalizer`] adds and removes finalizers, and decides what the owner of a finalizer should do.
 //! - `send` sends every write in a task of its own and reports the outcome to the observers; it repeats a request if
 //!   the server names a time (`Retry-After`).
 //! - `ensure` is create-or-patch: it reads, changes a copy, sends the difference, and reads again after a conflict.

@@ -46,7 +46,7 @@ pub(crate) fn object_in_namespace<'a, K: Object>(
     Ok(Cow::Owned(filled))
 }
 
-/// Returns the namespace of a list: the requested namespace or, without one, the client's.
+/// Returns the namespace of a list: `asked`, the requested one, or the client's `namespace` without a request.
 pub(crate) fn list_namespace<'a>(
     namespace: Option<&'a str>,
     kind: &Kind,

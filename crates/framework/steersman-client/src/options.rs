@@ -9,7 +9,7 @@ use crate::consistency::ReadConsistency;
 use crate::metrics::ClientMetrics;
 use crate::write::WriteObserver;
 
-/// The options of a [`Client`](crate::Client).
+/// The options of a [`Client`](crate::Client); [`new`](Self::new) has the defaults.
 #[derive(Clone, Debug)]
 #[must_use]
 #[expect(
@@ -41,15 +41,15 @@ pub struct ClientOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptimisticLock {
-    /// If the patch sets or removes a whole list, because elements that other clients added in the meantime would be
-    /// lost. (A merge patch cannot change a part of a list; a [strategic](ClientOptions::strategic) merge patch can.)
-    /// Also if the patch changes a status, because the server does not compare the uid in a patch of a custom
-    /// resource's status.
+    /// The patch carries the version if it sets or removes a whole list, because elements that other clients added in
+    /// the meantime would be lost. (A merge patch cannot change a part of a list; a
+    /// [strategic](ClientOptions::strategic) merge patch can.) Also if the patch changes a status, because the server
+    /// does not compare the uid in a patch of a custom resource's status.
     #[default]
     Lists,
-    /// Always.
+    /// Every patch carries the version.
     Always,
-    /// Never: the last writer of a field, or of a whole list, wins.
+    /// No patch carries the version: the last writer of a field, or of a whole list, wins.
     Never,
 }
 
@@ -86,7 +86,7 @@ impl ClientOptions {
         self
     }
 
-    /// Returns the field manager that was set, if any.
+    /// Returns the field manager that was set; `None` means the server's default.
     pub fn given_field_manager(&self) -> Option<&str> {
         self.field_manager.as_deref()
     }
@@ -104,7 +104,7 @@ impl ClientOptions {
         self
     }
 
-    /// Sets whether the server checks every write and stores nothing (`dryRun=All`).
+    /// Sets whether the server checks every write and stores nothing (`dryRun=All`). Off by default.
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
         self
@@ -118,7 +118,7 @@ impl ClientOptions {
         self
     }
 
-    /// Sets when differences carry the resource version that they were computed from.
+    /// Sets when a patch carries the resource version that it was computed from. Default: [`OptimisticLock::Lists`].
     pub fn lock(mut self, lock: OptimisticLock) -> Self {
         self.lock = lock;
         self
@@ -137,7 +137,7 @@ impl ClientOptions {
         self
     }
 
-    /// Sets the number of attempts to change an object that keeps changing; at least 1. Five by default.
+    /// Sets how often a change is attempted if its object changes before each attempt; at least 1. Five by default.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts.max(1);
         self
@@ -192,7 +192,7 @@ impl ClientOptions {
         self
     }
 
-    /// Sets the metrics that the client updates. A manager sets them.
+    /// Sets the metrics that the client updates. Default: none; a manager passes the metrics of its registry.
     pub fn metrics(mut self, metrics: ClientMetrics) -> Self {
         self.metrics = Some(metrics);
         self
@@ -203,7 +203,7 @@ impl ClientOptions {
         self.metrics.is_some()
     }
 
-    /// Adds an observer of every write.
+    /// Adds an observer, which is called when a write begins and when it ends. Dry runs are not reported.
     pub fn observe_writes(mut self, observer: Arc<dyn WriteObserver>) -> Self {
         self.observers.push(observer);
         self

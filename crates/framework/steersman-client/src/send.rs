@@ -22,11 +22,11 @@ pub(crate) struct RequestSender {
     pub(crate) options: Arc<ClientOptions>,
     pub(crate) mapper: Mapper,
     pub(crate) request: Option<RequestId>,
-    /// The hash of the reconcile request, which identifies the writer in the notes of writes.
+    /// The hash of the reconcile request, under which its writes are remembered; `None` without a request.
     pub(crate) writer: Option<WriterHash>,
     /// Tracks the writes that later reads must see.
     pub(crate) own: Arc<WriteTracker>,
-    /// The value of the label `host` in metrics.
+    /// The host of the API server, for the label `host` of metrics.
     pub(crate) host: Arc<str>,
     /// The number of writes in flight, shared by the clients that are counted together.
     pub(crate) in_flight: Arc<WritesInFlight>,
@@ -36,7 +36,7 @@ pub(crate) struct RequestSender {
 #[derive(Debug, Default)]
 pub(crate) struct WritesInFlight {
     writes: watch::Sender<usize>,
-    /// The count of the client from which this client was made. It includes the writes that are counted here.
+    /// The count of a wider set of clients, which includes the writes that are counted here; `None` if there is none.
     whole: Option<Arc<Self>>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct WritesInFlight {
 struct WriteInFlight(Arc<WritesInFlight>);
 
 impl WritesInFlight {
-    /// Makes a count for a part of these clients; its writes also count here.
+    /// Makes a count for some of these clients. Their writes count there and here.
     pub(crate) fn part(self: &Arc<Self>) -> Arc<Self> {
         Arc::new(Self {
             writes: watch::Sender::default(),
@@ -52,7 +52,7 @@ impl WritesInFlight {
         })
     }
 
-    /// Waits until no write is in flight.
+    /// Waits until none of these clients has a write in flight.
     pub(crate) async fn none(&self) {
         // The sender lives as long as `self`, so the wait cannot fail.
         let _ = self.writes.subscribe().wait_for(|many| *many == 0).await;
@@ -82,7 +82,7 @@ impl Drop for WriteInFlight {
 impl RequestSender {
     /// Sends a write and returns the object in the answer.
     ///
-    /// CLIENT-7: the task of the write finishes each attempt and notes the outcome. If the caller is dropped, the
+    /// CLIENT-7: each attempt runs in a task of its own, which also reports the outcome. If the caller is dropped, the
     /// observers still get the answer.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
@@ -249,8 +249,8 @@ fn note<T>(
     let object = object.map(|answer| (answer.object.as_ref(), &answer.body));
     let outcome = outcome(write, object);
     if let Some(own) = own {
-        // The version is noted before the outcome, so that an informer that starts in between either finds the version
-        // or is found when the outcome is noted.
+        // The cache learns the version before the observers run. So an informer that starts in between either lists at
+        // that version or is found by the observer that records the write.
         own.note_version(write, &outcome);
     }
     for observer in observers {

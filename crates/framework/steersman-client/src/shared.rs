@@ -25,7 +25,7 @@ use crate::patch::change::{ChangedPart, PatchMode, check_version, is_of_another}
 use crate::send::RequestSender;
 use crate::write::RequestId;
 
-/// The state behind a handle. Cheap to clone; clones share one transport.
+/// The state behind a client and its other handles. Cheap to clone; clones share one transport.
 #[derive(Clone, derive_more::Debug)]
 #[debug(
     "Shared {{ endpoint: {:?}, options: {:?}, .. }}",
@@ -41,14 +41,14 @@ struct ClientState {
     client_config: ClientConfig,
     transport: OnceCell<kube_client::Client>,
     applied: Mutex<AppliedIntents>,
-    /// Hashes the field managers and options of applies.
+    /// Hashes the field managers and options of applies, to recognize repetitions.
     intent_key: IntentKey,
 }
 
 impl SharedClient {
     pub(crate) fn new(cache: Cache, client_config: ClientConfig, options: ClientOptions) -> Self {
         let mapper = Mapper::new(client_config.clone());
-        // CLIENT-12: noted before the informers list the applied objects, so that they keep digests of these.
+        // CLIENT-12: informers must know the managers before they list, to keep digests of the applied objects.
         cache.note_field_manager(&client_config.program());
         if let Some(manager) = options.given_field_manager() {
             cache.note_field_manager(manager);
@@ -112,7 +112,7 @@ impl SharedClient {
         &self.sender
     }
 
-    /// Returns whether a read of an object of this name may have to wait for a write. Takes no lock (RYOW-11).
+    /// Returns false if no remembered write can concern a read of an object of this name. Takes no lock (RYOW-11).
     pub(crate) fn may_owe(&self, name: &str) -> bool {
         let (own, sender) = (&self.sender.own, &self.sender);
         own.may_owe(&sender.options, sender.writer, Some(name))
@@ -130,19 +130,19 @@ impl SharedClient {
         sender.own.owed(&sender.options, sender.writer, kind, read)
     }
 
-    /// Waits until the cache has seen the writes of these notes.
+    /// Waits until the cache has seen these writes, at most for [`ClientOptions::own_write_wait`].
     pub(crate) async fn wait(&self, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> WaitOutcome {
         let sender = &self.sender;
         sender.own.wait(&sender.options, kind, read, notes).await
     }
 
-    /// Returns whether a result that was read after [`wait`](Self::wait) is valid: none of the `unstored` objects can
-    /// be in it.
+    /// Returns whether a result that was read after [`wait`](Self::wait) is valid: it shows none of the `unstored`
+    /// objects, which are absent on the server.
     pub(crate) fn still_hold(&self, kind: &Kind, unstored: &[Unstored]) -> bool {
         self.sender.own.still_hold(kind.gvk(), unstored)
     }
 
-    /// Sends the request that `question` makes, and repeats it if the server names a time (`Retry-After`).
+    /// Sends the request that the closure `question` makes; sends it again if the server names a time (`Retry-After`).
     pub(crate) async fn read_live<T, F>(
         &self,
         kind: &Kind,
@@ -203,7 +203,7 @@ impl SharedClient {
         self.options_in_namespace(kind, list_options)
     }
 
-    /// Returns the requests for one kind. The first call makes the transport, in the runtime of the caller.
+    /// Returns the request methods of one kind. The first call makes the transport, in the runtime of the caller.
     pub(crate) async fn api<K: Object>(&self, kind: &Kind) -> Result<Api<K>, Error> {
         let api = Api::new(self.transport().await?, kind.clone());
         Ok(api.request_timeout(self.options().request_timeout))

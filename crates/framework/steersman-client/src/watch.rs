@@ -30,7 +30,7 @@ use crate::error::Error;
 /// reason.
 ///
 /// An object that does not decode as `K` is left out and logged. If the stream is read slowly, events beyond a bound
-/// are coalesced by object (FAN-2). The watched objects are held in memory, packed, until the stream is dropped.
+/// are coalesced by object (FAN-2). The watched objects are held in memory until the stream is dropped.
 ///
 /// # Cancel safety
 ///
@@ -71,7 +71,7 @@ impl<K: Object> PrivateCache<K> {
         if let (true, Some(namespace)) = (kind.is_namespaced(), list_options.selected_namespace()) {
             options = options.namespaces([namespace]);
         }
-        // The caller limits the time of the sync.
+        // The sync has no time limit here, because the caller limits its wait.
         let all = CacheOptions::new().sync_timeout(Duration::MAX);
         let cache = Cache::new(all.by_kind(kind, options))?;
         // CLIENT-9: the first list is the newest (RYOW-10), so that it holds an object that was created just before.

@@ -33,7 +33,7 @@ pub struct Write {
     pub verb: &'static str,
     /// The kind of the object that is written, or that has the written subresource.
     pub kind: Kind,
-    /// The namespace; `None` for a cluster-scoped kind.
+    /// The namespace of the written objects; `None` for a cluster-scoped kind.
     pub namespace: Option<String>,
     /// The key of the object; `None` for a collection, and if the server generates the name.
     pub key: Option<ObjectKey>,
@@ -53,13 +53,13 @@ pub(crate) struct StateBeforeDelete {
     pub(crate) version: Option<ResourceVersion>,
 }
 
-/// The written object, as the server's answer describes it.
+/// The written object, as far as the server's answer describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrittenObject {
     /// The key of the object, with the generated name if the server generated it.
     pub key: ObjectKey,
-    /// The uid of the object.
+    /// The uid of the object; in the answer to a write of a `Scale`, that of the scaled object.
     pub uid: String,
     /// The resource version; unset if the response has none, for instance after a delete that
     /// removed the object.
@@ -76,7 +76,7 @@ pub struct WrittenObject {
     pub(crate) body: Option<Bytes>,
 }
 
-/// The outcome of a write.
+/// The outcome of a write, as far as the client knows it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum WriteOutcome<'a> {
@@ -142,7 +142,7 @@ impl RequestId {
         }
     }
 
-    /// Returns the name of the controller.
+    /// Returns the name of the controller that runs this reconcile request.
     pub fn controller(&self) -> &str {
         &self.controller
     }

@@ -9,7 +9,7 @@ use steersman_object::{Kind, ObjectKey};
 use super::Client;
 use crate::error::Error;
 
-/// Actions on Pods and service accounts.
+/// Actions on Pods and service accounts, each of which is one request to a subresource.
 ///
 /// # Cancel safety
 ///
@@ -31,7 +31,7 @@ impl Client {
             "deleteOptions": options.to_json(),
         });
         let evictions = self.subresource::<Pod>("eviction");
-        // CLIENT-10: an eviction is a delete, after which the state that an apply left is unknown.
+        // CLIENT-10: an eviction is a delete, so earlier applies to the Pod no longer tell its state.
         self.shared.forget_applied(&kind, &pod);
         let evicted = evictions.create::<Value>(&pod, &eviction).await;
         self.shared.forget_applied(&kind, &pod);

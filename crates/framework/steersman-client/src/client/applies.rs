@@ -107,9 +107,10 @@ impl<S> Client<S> {
         }
     }
 
-    /// Returns the cached object if its state is the state that an equal apply left.
+    /// Returns the cached object if the apply would change nothing: the object has the version that the same apply
+    /// left, or the field manager owns exactly the applied fields with these values.
     ///
-    /// CLIENT-10: the read waits for the writes of the client's own request, so the state includes them.
+    /// CLIENT-10: the read waits for the earlier writes of the same reconcile request, so the object includes them.
     async fn as_applied<K: Object>(
         &self,
         kind: &Kind,
@@ -147,7 +148,7 @@ where
     S: KindSource<K>,
     K: Object,
 {
-    /// Applies only to the object that the caller found, or only as a new object if the caller found none.
+    /// Limits the apply to the object that the caller found, or to a new object if the caller found none (`None`).
     ///
     /// An apply changes any object of the name. The cache may be behind the server, so another program may have created
     /// or recreated the object meanwhile; with this condition, which the server checks, such an object is left alone.

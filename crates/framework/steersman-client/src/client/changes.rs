@@ -16,7 +16,7 @@ use crate::patch::change::ChangedPart;
 ///
 /// A request that was sent is finished even if its future is dropped, and no further request is sent; see [`Client`].
 impl<S> Client<S> {
-    /// Changes this object; nothing is sent if `mutate` changes nothing.
+    /// Changes `object` with the closure `mutate` and sends the difference; sends nothing if there is none.
     ///
     /// Starts from `object` as it was read: with [`Ensured::Unchanged`], `mutate` had nothing to change in it, even if
     /// the server's object differs by now. An object of the same name with another uid is left alone.

@@ -14,7 +14,7 @@ use crate::owner::{OwnerError, controller_of, is_controlled_by, set_controller};
 use crate::patch::change::ChangedPart;
 use crate::patch::status_field::has_status;
 
-/// One create-or-patch, made by [`Client::ensure`]. Awaited, it returns [`Ensured`].
+/// One create-or-patch, made by [`Client::ensure`]. Awaited, it sends the requests and returns [`Ensured`].
 ///
 /// # Cancel safety
 ///
@@ -44,7 +44,7 @@ pub struct EnsureAbsentRequest<'a, S, K> {
     object: PhantomData<fn() -> K>,
 }
 
-/// Sets the controller reference on an object.
+/// A closure that sets the controller reference on an object, or refuses to.
 type SetOwner<'a, K> = Box<dyn Fn(&mut K) -> Result<(), OwnerError> + Send + Sync + 'a>;
 
 /// Creates objects, and changes existing ones by difference.
@@ -173,7 +173,7 @@ where
             return Ok(false);
         }
         absent_is_none(client.delete(&object).await)?;
-        // The read waits until the cache has seen the delete.
+        // This read waits until the cache has seen the delete.
         let left = absent_is_none(client.read::<K>(key, self.caller).await)?;
         Ok(left.is_none_or(|left| left.uid_str() != object.uid_str()))
     }
@@ -267,7 +267,7 @@ where
             set_owner,
             ..
         } = self;
-        // Set before the create, so that an object that cannot be owned is not created.
+        // The reference is set before the create, so that an object that cannot be owned is not created.
         set_owner.as_ref().map_or(Ok(()), |set| set(initial))?;
         let mut refused = None;
         let mut own = |object: &mut K| {
@@ -301,7 +301,7 @@ where
     }
 }
 
-/// Sets the controller reference, unless the object exists and has no controller.
+/// Sets the controller reference. Refuses an existing object without a controller, which a user may have made.
 fn take<K: Object>(set_owner: &SetOwner<'_, K>, object: &mut K) -> Result<(), OwnerError> {
     if object.meta().uid.is_some() && controller_of(object.meta()).is_none() {
         let object = object.key();

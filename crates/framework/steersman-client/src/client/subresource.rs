@@ -40,7 +40,7 @@ impl<K: Object> Subresource<K> {
         }
     }
 
-    /// Reads the subresource.
+    /// Reads the subresource of the object with this key from the server.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl<K: Object> Subresource<K> {
         Ok(self.shared.sender().read(&self.kind, ask).await?)
     }
 
-    /// Sends a POST to the subresource: an eviction, a binding, a request for a token.
+    /// Sends a POST to the subresource, with `body` as an eviction, a binding or a request for a token.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl<K: Object> Subresource<K> {
         .await
     }
 
-    /// Replaces the subresource. The server compares the resource version in `body`, if it has one.
+    /// Replaces the subresource by `body`. The server compares the resource version in `body`, if it has one.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl<K: Object> Subresource<K> {
         .await
     }
 
-    /// Applies the subresource. A `body` without `apiVersion` and `kind` gets those of the object.
+    /// Sends `body` as a server-side apply. Without `apiVersion` and `kind`, `body` gets those of the object.
     ///
     /// # Errors
     ///

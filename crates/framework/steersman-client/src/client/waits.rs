@@ -17,7 +17,7 @@ use crate::kinds::KindSource;
 use crate::wait;
 use crate::watch::{ObjectWatch, PrivateCache};
 
-/// The time between two questions to the server about its kinds.
+/// The pause between two requests that ask whether the server serves an installed kind yet.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Waits and watches for programs, tests and hooks. A reconciler does not wait: it watches kinds, and runs again when
@@ -36,7 +36,7 @@ impl<S: Clone> Client<S> {
     /// # Errors
     ///
     /// [`Error::ConditionNotMet`] after the timeout, with the condition, the last state of the object, and the problem
-    /// of the watch if there is one. At once if the server forbids the watch
+    /// of the watch if there is one. Fails at once if the server forbids the watch
     /// ([`is_unavailable`](Error::is_unavailable), with the missing rule), or if the object does not decode
     /// ([`is_malformed`](Error::is_malformed)).
     ///
@@ -82,7 +82,7 @@ impl<S: Clone> Client<S> {
     ///
     /// # Errors
     ///
-    /// As [`await_condition`](Self::await_condition). If the object is being deleted, finalizers keep it.
+    /// As [`await_condition`](Self::await_condition). An object that is still being deleted has finalizers.
     ///
     /// # Cancel safety
     ///
@@ -183,7 +183,7 @@ impl Client {
         let established = self.await_condition(&key, is_crd_established(), timeout);
         Box::pin(established).await?;
         let spec = &definition.spec;
-        // The server may have served the kind before, with other versions.
+        // The server may have served the kind before, with other versions, so the mapper has to ask again.
         self.mapper().forget(&spec.group);
         for version in spec.versions.iter().filter(|version| version.served) {
             let gvk = Gvk::new(&*spec.group, &*version.name, &*spec.names.kind);
@@ -198,7 +198,7 @@ impl Client {
         Ok(())
     }
 
-    /// Returns whether the definition has to be written; an error if objects would lose fields.
+    /// Returns whether the definition has to be written; an error if stored objects would lose fields.
     async fn has_to_be_installed(
         &self,
         definition: &CustomResourceDefinition,

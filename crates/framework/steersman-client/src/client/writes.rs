@@ -14,7 +14,7 @@ use crate::patch::change::ChangedPart;
 use crate::patch::document::gvk_of;
 use crate::patch::extract::extract;
 
-/// Writes, to the server.
+/// Writes to the API server.
 ///
 /// # Cancel safety
 ///
@@ -186,7 +186,7 @@ impl<S> Client<S> {
         self.delete_with::<K>(key, &DeleteOptions::new()).await
     }
 
-    /// Deletes the object with this key, with options.
+    /// Deletes the object with this key, with options such as preconditions and the propagation policy.
     ///
     /// # Errors
     ///
@@ -203,7 +203,7 @@ impl<S> Client<S> {
         self.delete_knowing::<K>(key, options, version).await
     }
 
-    /// Deletes an object that existed at `version`.
+    /// Deletes an object that existed at `version`, if a version is known: the cache must pass it (RYOW-9).
     async fn delete_knowing<K: Object>(
         &self,
         key: &ObjectKey,
@@ -223,10 +223,10 @@ impl<S> Client<S> {
             sender.write_knowing(kind, request, version).await?;
             return Ok(());
         }
-        // CLIENT-10: forgotten before the request, because the caller may be dropped and the answer lost.
+        // CLIENT-10: applies are forgotten before the request, because the caller may be dropped and the answer lost.
         self.shared.forget_applied(kind, &key);
         let deleted = sender.write_knowing(kind, request, version).await;
-        // Forgotten again, because another task may have applied the object before the server deleted it.
+        // The applies are forgotten again: another task may have applied the object before the server deleted it.
         self.shared.forget_applied(kind, &key);
         deleted?;
         Ok(())
@@ -274,8 +274,8 @@ impl<S> Client<S> {
         if options.dry_run {
             return Ok(sender.write(kind, request).await?);
         }
-        // CLIENT-10: forgotten before the request and after it. The deleted objects are unknown, so all objects of the
-        // namespace count.
+        // CLIENT-10: applies are forgotten before the request and after it. The deleted objects are unknown, so the
+        // applies to all objects of the namespace are forgotten.
         let namespace = list_options.selected_namespace();
         self.shared.forget_applied_in(kind, namespace);
         let deleted = sender.write(kind, request).await;

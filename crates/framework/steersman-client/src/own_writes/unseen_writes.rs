@@ -16,9 +16,9 @@ pub(crate) use kept_answer::{AnswerBudget, KeptAnswer};
 pub(crate) use note::{CacheState, Note, StoredObject};
 pub(crate) use question::{Question, UncertainObject};
 
-/// The smallest number of notes at which notes that the cache has seen are swept.
+/// The number of remembered writes below which those that the cache has seen are kept for [`SWEEP_AFTER`].
 const SWEEP_AT_LEAST: usize = 256;
-/// The time after which seen notes are swept even if there are few. A sweep needs a write to run.
+/// The time after which writes that the cache has seen are forgotten even if they are few. Checked at each write.
 const SWEEP_AFTER: Duration = Duration::from_secs(600);
 
 /// Identifies the request key (of one controller) that writes and reads, as a hash. Two keys with the same hash only
@@ -26,7 +26,7 @@ const SWEEP_AFTER: Duration = Duration::from_secs(600);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct WriterHash(pub(crate) u64);
 
-/// The result of a write, for the reads that must see the write.
+/// The result of a write, from which later reads learn what the cache must show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NotedWrite {
     /// The server stored the object at this version, and the cache will hold it at this version.
@@ -50,8 +50,8 @@ pub(crate) enum NotedWrite {
         /// cache is an older state of it (RYOW-2).
         is_final: bool,
     },
-    /// The cache holds no object of this key at this version: the object is absent on the server (RYOW-7), or a
-    /// selector of the cache excludes it (RYOW-8).
+    /// At this version the cache has no object of this key: the object is absent on the server (RYOW-7), or a selector
+    /// of the cache excludes it (RYOW-8).
     Absent { key: ObjectKey, at: ResourceVersion },
     /// The server stored the object at this version, and it is unknown whether the cache's selectors include it
     /// (RYOW-8).
@@ -70,7 +70,7 @@ pub(crate) enum Read<'a> {
     List(Option<&'a str>),
 }
 
-/// The writes of one client that the cache has not seen (RYOW-1).
+/// The writes of one client that the cache has not seen, so that later reads can wait for them (RYOW-1).
 #[derive(Debug, Default)]
 pub(crate) struct UnseenWrites {
     of: HashMap<Gvk, HashMap<WriterHash, Notes>>,
@@ -82,13 +82,13 @@ pub(crate) struct UnseenWrites {
 
 #[derive(Debug, Default)]
 struct Notes {
-    /// One note per key: the note of a newer write includes what the older note knows.
+    /// The writes with a known result, merged per object: a newer [`Note`] includes what the older one says.
     unseen: HashMap<ObjectKey, Note>,
     questions: Vec<Question>,
 }
 
 impl<'a> Read<'a> {
-    /// Returns the name of the object; `None` for a list.
+    /// Returns the name of the object that is read; `None` for a list.
     pub(crate) fn name(self) -> Option<&'a str> {
         match self {
             Self::Object(key) => Some(key.name()),
@@ -98,7 +98,7 @@ impl<'a> Read<'a> {
 }
 
 impl UnseenWrites {
-    /// Returns the filter that lets most reads skip the lock, because no note is about them.
+    /// Returns the filter, which tells most reads without a lock that they have no write to wait for.
     pub(crate) fn filter(&self) -> Arc<Filter> {
         Arc::clone(&self.filter)
     }
@@ -134,7 +134,7 @@ impl UnseenWrites {
         };
         let known = |key: &ObjectKey| self.of.get(gvk)?.get(&writer)?.unseen.get(key);
         let new = match written {
-            // A version that cannot be compared is not noted: no read would ever see it.
+            // A write at a version that cannot be compared is not remembered: a read would wait for it for ever.
             NotedWrite::Stored { version, .. }
             | NotedWrite::Absent { at: version, .. }
             | NotedWrite::Unconfirmed { version, .. }
@@ -188,7 +188,7 @@ impl UnseenWrites {
         let (writer, key) = (note.writer, note.key.clone());
         let notes = self.of.entry(gvk.clone()).or_default();
         let notes = notes.entry(writer).or_default();
-        // A note at a version answers the questions about its object at that version or an earlier one.
+        // A known write at a version settles earlier writes of the same object with an unknown result (questions).
         let newest = note.version.iter().chain(&note.absent);
         let newest: Vec<ResourceVersion> = newest.cloned().collect();
         notes.questions.retain(|question| {
@@ -218,7 +218,7 @@ impl UnseenWrites {
         }
     }
 
-    /// Returns whether a read for `writer`, or for all writers (`None`), must see or ask about any write.
+    /// Returns whether a read for `writer` (`None`: all writers) must wait for a write or ask the server about one.
     pub(crate) fn owes(&self, writer: Option<WriterHash>, gvk: &Gvk, read: Read<'_>) -> bool {
         if !self.filter.may_owe(writer, read.name()) {
             return false;
@@ -237,7 +237,7 @@ impl UnseenWrites {
         })
     }
 
-    /// Returns the notes that a read for `writer`, or for all writers (`None`), must wait for.
+    /// Returns the known writes (notes) that a read for `writer`, or for all writers (`None`), must wait for.
     pub(crate) fn owed(&self, writer: Option<WriterHash>, gvk: &Gvk, read: Read<'_>) -> Vec<Note> {
         let concerned = |notes: &Notes| match read {
             Read::Object(key) => notes.unseen.get(key).cloned().into_iter().collect(),
@@ -250,8 +250,8 @@ impl UnseenWrites {
         self.notes(writer, gvk).flat_map(concerned).collect()
     }
 
-    /// Returns the questions about writes with results that a read for `writer` could show. The server must answer them
-    /// before the read (RYOW-3).
+    /// Returns the writes with an unknown result (questions) that a read for `writer`, or for all writers (`None`),
+    /// could show. The server must be asked about them before the read (RYOW-3).
     pub(crate) fn questions(
         &self,
         writer: Option<WriterHash>,
@@ -263,8 +263,8 @@ impl UnseenWrites {
         concerned.cloned().collect()
     }
 
-    /// Starts the wait for these notes at `now`, unless an earlier read started it: all reads together wait once for
-    /// each note (RYOW-5).
+    /// Starts the time limit of the wait for these writes at `now`, unless an earlier read started it: all reads
+    /// together wait for a write only once (RYOW-5).
     pub(crate) fn await_all(&mut self, gvk: &Gvk, notes: &mut [Note], now: Instant) {
         for note in notes {
             let of = self.of.get_mut(gvk);
@@ -278,7 +278,7 @@ impl UnseenWrites {
         }
     }
 
-    /// Drops a note of a write that the cache has seen, unless a newer note of the same object replaced it.
+    /// Forgets a write (note) that the cache has seen, unless a newer write of the same object has replaced it.
     pub(crate) fn handle_seen(&mut self, gvk: &Gvk, note: &Note) {
         self.drop_from(note.writer, gvk, |notes, filter| {
             let known = notes.unseen.get(&note.key);
@@ -289,7 +289,7 @@ impl UnseenWrites {
         });
     }
 
-    /// Drops an answered question, unless a newer question about the same object replaced it.
+    /// Forgets a write with an unknown result (question) after the server's answer, unless a newer one replaced it.
     pub(crate) fn handle_answer(&mut self, gvk: &Gvk, question: &Question) {
         self.drop_from(question.writer, gvk, |notes, filter| {
             let questions = &mut notes.questions;
@@ -301,10 +301,10 @@ impl UnseenWrites {
         });
     }
 
-    /// Sweeps notes that the cache has seen, and old questions that no read asked. Runs once there are enough of them,
-    /// or after [`SWEEP_AFTER`]. Of the informer that covers an object, `is_seen` tells whether it has seen a note,
-    /// `is_passed` whether it has passed the version of a question, and `follows` whether it follows the server. All
-    /// three return true if no informer covers the object.
+    /// Drops the known writes (notes) that the cache has seen, and the writes with an unknown result (questions) that
+    /// are over. Runs once there are enough of them, or after [`SWEEP_AFTER`]. Of the informer that covers an object,
+    /// `is_seen` tells whether it has seen a note, `is_passed` whether it has passed the version of a question, and
+    /// `follows` whether it follows the server. All three return true if no informer covers the object.
     pub(crate) fn sweep(
         &mut self,
         now: Instant,
@@ -339,7 +339,7 @@ impl UnseenWrites {
             writers.shrink_to(writers.len() * 2);
             !writers.is_empty()
         });
-        // Reads or the cache will soon finish with the remaining notes, so the next sweep runs at twice their number.
+        // The next sweep runs when the number of remaining writes has doubled.
         self.sweep_at = self.len() * 2;
         self.swept = Some(now);
     }
@@ -348,7 +348,7 @@ impl UnseenWrites {
         self.filter.len()
     }
 
-    /// Returns the notes of one writer, or of all writers (`None`).
+    /// Returns the remembered writes of a kind by one writer, or by all writers (`None`).
     fn notes(&self, writer: Option<WriterHash>, gvk: &Gvk) -> impl Iterator<Item = &Notes> {
         let of_kind = self.of.get(gvk);
         let (one, all) = match writer {

@@ -24,25 +24,25 @@ mod wait;
 use wait::InformerProgress;
 pub(crate) use wait::{Unstored, WaitOutcome};
 
-/// The writes of all clients that were made from one another, over one cache.
+/// Records the writes of a client and all its copies until their common cache has seen them.
 #[derive(derive_more::Debug)]
 #[debug("WriteTracker {{ unseen: {:?}, .. }}", filter.len())]
 pub(crate) struct WriteTracker {
     cache: Cache,
     writes: Mutex<UnseenWrites>,
-    /// Lets most reads skip the lock, because no note is about them (RYOW-11).
+    /// Tells most reads without a lock that no remembered write concerns them (RYOW-11).
     filter: Arc<Filter>,
     answers: AnswerBudget,
     #[cfg(test)]
     locked: std::sync::atomic::AtomicUsize,
 }
 
-/// The writes that a read must see.
+/// The writes that a read must see before it returns.
 #[derive(Debug, Default)]
 pub(crate) struct RequiredWrites {
-    /// The questions that the server must answer before the read (RYOW-3).
+    /// The writes with an unknown result, which the server is asked about before the read (RYOW-3).
     pub(crate) questions: Vec<Question>,
-    /// The notes that the cache must have seen before the read (RYOW-1).
+    /// The writes with a known result, which the cache must have seen before the read (RYOW-1).
     pub(crate) notes: Vec<Note>,
 }
 
@@ -80,7 +80,7 @@ impl WriteTracker {
     }
 
     /// Returns whether a read of the object with this name (`None`: a list) may have to see a write. Takes no lock, and
-    /// returns mostly false if only other keys wrote (RYOW-11).
+    /// mostly returns false if only other request keys have written (RYOW-11).
     pub(crate) fn may_owe(
         &self,
         options: &ClientOptions,
@@ -101,7 +101,7 @@ impl WriteTracker {
             && reader(options, writer).is_some_and(|reader| self.lock().owes(reader, gvk, read))
     }
 
-    /// Returns the earlier writes that a read must see.
+    /// Returns the earlier writes that a read must see. Forgets those that the cache has seen.
     pub(crate) fn owed(
         &self,
         options: &ClientOptions,
@@ -121,7 +121,7 @@ impl WriteTracker {
         drop(writes);
         questions.retain(|question| {
             match self.cache.live_reads(gvk, question.subject.namespace()) {
-                // CACHE-2: a kind that never synced raises no question, because the read itself fails at once.
+                // CACHE-2: nothing is asked about a kind that fails before its first sync: the read fails at once.
                 Some(reads) if is_stuck(reads.untyped()) => return false,
                 Some(_) if !self.is_passed(gvk, question) => return true,
                 _ => {}
@@ -136,8 +136,8 @@ impl WriteTracker {
         RequiredWrites { questions, notes }
     }
 
-    /// Closes a question with the server's list: notes the listed objects, or their absence, unless the cache has
-    /// reached the version of the list.
+    /// Settles a write with an unknown result by the server's list: records the listed objects, or their absence, as
+    /// known writes, unless the cache has reached their versions.
     pub(crate) fn learn(&self, gvk: &Gvk, question: &Question, list: &LiveList) {
         let could_be = |object: &&LiveIdentity| question.subject.could_be(&object.key);
         let is_news = |object: &&LiveIdentity| self.is_news(gvk, &object.key, &object.version);
@@ -156,7 +156,7 @@ impl WriteTracker {
             let (key, at) = (key.clone(), list.version.clone());
             self.note(question.writer, gvk, NotedWrite::Absent { key, at });
         }
-        // The question is closed last, so that a concurrent read finds either the question or the note.
+        // The question is forgotten last, so that a concurrent read finds either the question or the known write.
         self.close(gvk, question);
     }
 
@@ -164,7 +164,7 @@ impl WriteTracker {
         self.lock().handle_answer(gvk, question);
     }
 
-    /// Drops notes that the cache did not see in time, so that later reads do not wait for them.
+    /// Forgets writes that the cache did not show in time, so that later reads do not wait for them.
     pub(crate) fn give_up(&self, gvk: &Gvk, late: &[Note]) {
         let mut writes = self.lock();
         for note in late {
@@ -194,8 +194,8 @@ impl WriteTracker {
         writes.sweep(now, is_seen, is_passed, follows);
     }
 
-    /// Returns whether the informer that covers the object of a question shows the result of the write, or no informer
-    /// covers the object.
+    /// Returns whether the informer that covers the object of a question (a write with an unknown result) has reached
+    /// the version of the write, or no informer covers the object.
     fn is_passed(&self, gvk: &Gvk, question: &Question) -> bool {
         match (&question.subject, &question.version) {
             (UncertainObject::Object(key), Some(version)) => {
@@ -206,8 +206,8 @@ impl WriteTracker {
         }
     }
 
-    /// Returns the state of an object in the cache before its delete is sent. `version` is a version that the caller
-    /// knows.
+    /// Returns the state of an object in the cache before its delete is sent. `version` is a version at which the
+    /// caller knows that the object existed.
     pub(crate) fn before_delete(
         &self,
         gvk: &Gvk,
@@ -221,7 +221,7 @@ impl WriteTracker {
         }
     }
 
-    /// Notes the version of a write for the first lists of informers that do not run yet (RYOW-10).
+    /// Tells the cache the version of a write: the first lists of informers that start later must reach it (RYOW-10).
     pub(crate) fn note_version(&self, write: &Write, outcome: &WriteOutcome<'_>) {
         let version = match outcome {
             WriteOutcome::Refused(_) => return,
@@ -234,7 +234,7 @@ impl WriteTracker {
         self.cache.note_written(write.kind.gvk(), &version);
     }
 
-    /// Returns the result to note of a write (RYOW-4); `None` if no informer covers the object.
+    /// Returns what later reads must see of a write; `None` if it was refused, or the cache will not show it (RYOW-4).
     fn noted(&self, write: &Write, outcome: &WriteOutcome<'_>) -> Option<NotedWrite> {
         match outcome {
             WriteOutcome::Done(written) => {
@@ -246,7 +246,7 @@ impl WriteTracker {
                 }
             }
             WriteOutcome::Refused(_) => None,
-            // The labels are unknown, so any informer of the namespace may show the result.
+            // The labels of the object are unknown, so any informer of the namespace may show the result of the write.
             WriteOutcome::Unknown(_) => {
                 let namespace = write.namespace.as_deref();
                 self.cache.live_reads(write.kind.gvk(), namespace)?;
@@ -254,7 +254,7 @@ impl WriteTracker {
                     match (&write.key, &write.generate_name) {
                         (Some(key), _) => UncertainObject::Object(key.clone()),
                         (None, Some(begins)) => UncertainObject::generated(namespace, begins),
-                        // Deletes of collections are never noted, whatever their outcome.
+                        // Reads never wait for deletes of collections, whatever their outcome.
                         (None, None) => return None,
                     },
                 ))
@@ -291,12 +291,12 @@ impl WriteTracker {
                 version,
                 answer: body.and_then(|body| self.answers.keep(body)),
             }),
-            // RYOW-8: an object that is created outside the selectors is never in the cache, unless another object of
-            // the name was.
+            // RYOW-8: an object that is created outside the selectors is never in the cache, unless the cache held
+            // another object of its name.
             Membership::Outside if write.verb == "create" && stored.is_none() => None,
             Membership::Outside => Some(NotedWrite::Absent { key, at: version }),
             _ if look(&has).has_come(&version) => None,
-            // The informer receives this write as a change of the object or as its deletion.
+            // The cache holds this object, so its informer receives the write as a change or as a deletion.
             _ if stored.is_some_and(|stored| stored.uid == uid) => Some(NotedWrite::Stored {
                 key,
                 uid,
@@ -313,8 +313,8 @@ impl WriteTracker {
     }
 }
 
-/// Returns the writer of the writes that a read must see: `Some(None)` for all writers, `None` if the read must see no
-/// writes. In this last case the client notes no writes of its own, either.
+/// Returns the request key of the writes that a read must see: `Some(None)` for all keys, `None` if the read must see
+/// no writes. In this last case the client's own writes are not remembered, either.
 pub(crate) fn reader(
     options: &ClientOptions,
     writer: Option<WriterHash>,
@@ -335,8 +335,8 @@ impl WriteObserver for WriteTracker {
     }
 }
 
-/// Returns whether a write left no object: a delete without finalizers or grace period, or a write that removed the
-/// last finalizer.
+/// Returns whether no object is left after a write: after a delete without finalizers or grace period, or after a write
+/// that removed the last finalizer.
 fn is_delete(write: &Write, written: &WrittenObject) -> bool {
     match write.verb {
         "delete" => !written.deleting,
@@ -356,7 +356,7 @@ fn look(has: &KeyState) -> CacheState<'_> {
     }
 }
 
-/// Returns whether an informer is degraded and has not completed its first list.
+/// Returns whether the requests of an informer fail, and its first list has never completed.
 fn is_stuck(untyped: &UntypedInformer) -> bool {
     matches!(untyped.state(), InformerState::Degraded { .. }) && !untyped.has_synced()
 }

@@ -10,8 +10,8 @@ use super::strategic::{Inexpressible, fields_of, strategic_diff};
 use crate::error::Error;
 use crate::options::OptimisticLock;
 
-/// The metadata that only the server sets. They are left out of patches, because a closure that replaces the whole
-/// metadata would remove them.
+/// The metadata fields that only the server sets. They are left out of patches, because a closure that replaces the
+/// whole metadata would remove them.
 pub(crate) const SERVER_SET: &[&str] = &[
     "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation",
     "managedFields", "resourceVersion", "selfLink", "uid",
@@ -27,11 +27,11 @@ pub(crate) enum ChangedPart {
     Status,
 }
 
-/// How a difference is sent.
+/// How the difference between two states of an object is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PatchMode {
     pub(crate) part: ChangedPart,
-    /// Decides when the patch carries the resource version that it was computed from.
+    /// When the patch carries the resource version that it was computed from.
     pub(crate) lock: OptimisticLock,
     /// Whether to send a strategic merge patch for a kind that has merge keys.
     pub(crate) strategic: bool,
@@ -67,11 +67,12 @@ pub(crate) fn change<K: Object>(
     };
     let insists = match (lock, part) {
         (OptimisticLock::Never, _) => false,
+        // The server does not compare the uid in a patch of a custom resource's status, so such a patch carries the
+        // version.
         (OptimisticLock::Always, _) | (OptimisticLock::Lists, ChangedPart::Status) => true,
         (OptimisticLock::Lists, ChangedPart::Object | ChangedPart::WithoutStatus) => {
             difference.writes_list
-        } // The server does not compare the uid in a patch of a custom resource's status, so such a patch carries the
-          // version.
+        }
     };
     let mut patch = difference.patch;
     let meta = before.meta();
@@ -119,7 +120,7 @@ pub(crate) fn check_version<K: Object>(kind: &Kind, object: &K) -> Result<(), Er
     Ok(())
 }
 
-/// Encodes the object with this key, or a part of the object.
+/// Encodes the object with this key, or a part of the object, as JSON.
 pub(crate) fn encode(kind: &Kind, key: &ObjectKey, part: &impl Serialize) -> Result<Value, Error> {
     serde_json::to_value(part).map_err(|source| Error::Encode {
         kind: kind.clone(),

@@ -81,12 +81,12 @@ pub(crate) enum ApplyTo {
     Existing(String),
 }
 
-/// A version that no object has. The server refuses it as a conflict if the object exists, and ignores it for a new
-/// object.
+/// A version that no object has. The server refuses an apply with this version as a conflict if the object exists, and
+/// ignores the version for a new object.
 const NO_VERSION: &str = "1";
 
 impl ApplyTo {
-    /// Adds the precondition to the metadata in `document`, the body of an apply.
+    /// Adds the uid or the version that the server must check to the metadata in `document`, the body of an apply.
     pub(crate) fn demanded_in(&self, mut document: Value) -> Value {
         let (name, value) = match self {
             Self::Any => return document,

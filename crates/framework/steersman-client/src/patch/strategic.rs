@@ -45,7 +45,7 @@ pub(crate) fn strategic_diff(
     }))
 }
 
-/// The state of the computation of a patch.
+/// The state of one computation: whether the patch so far sets or removes a whole list.
 #[derive(Default)]
 struct StrategicPatch {
     writes_list: bool,
@@ -98,7 +98,7 @@ impl StrategicPatch {
         Ok((!patch.is_empty()).then_some(patch))
     }
 
-    /// Adds the difference of two lists to `patch`.
+    /// Adds the difference of the two states of a list to `patch`; `way` tells how the server merges the list.
     fn list(
         &mut self,
         name: &str,
@@ -223,7 +223,7 @@ fn way(fields: Option<&'static ListFields>, name: &str) -> Option<&'static Field
     fields?.get(name)
 }
 
-/// Returns the fields of the struct that a field's type names; `None` for a list.
+/// Returns the fields of the struct that `way` names; `None` for a list.
 fn within(way: &'static FieldType) -> Option<&'static ListFields> {
     match way {
         FieldType::Struct(name) => fields(name),

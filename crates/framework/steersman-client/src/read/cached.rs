@@ -40,7 +40,7 @@ where
         if !others.is_empty() {
             // Boxed, because this rare and large future would enlarge the future of every read.
             Box::pin(answer(shared, kind, others)).await?;
-            // The server's answers to the questions have become notes.
+            // The server's answers are now known writes, which the read may have to wait for.
             notes = shared.owed(kind, read).notes;
         }
         if questions.is_empty()
@@ -91,7 +91,7 @@ where
         let mut required = shared.owed(kind, read);
         if !required.questions.is_empty() {
             Box::pin(answer(shared, kind, required.questions)).await?;
-            // The server's answers to the questions have become notes.
+            // The server's answers are now known writes, which the read may have to wait for.
             required = shared.owed(kind, read);
         }
         match shared.wait(kind, read, required.notes).await {
@@ -114,8 +114,8 @@ where
 
 /// Returns the object from the answer to the last write of the read's own key, if the read must see nothing else.
 ///
-/// RYOW-12: the note exists only while the informer has not reached the version of the write. The object is decoded as
-/// the informer would decode it.
+/// RYOW-12: the write is remembered only while the informer has not reached its version. The object is decoded as the
+/// informer would decode it.
 fn answered<K: Object>(
     shared: &SharedClient,
     kind: &Kind,
@@ -128,8 +128,8 @@ fn answered<K: Object>(
     Some(reads.answered(answer.body()).map_err(Error::from))
 }
 
-/// Reads the object from the server as the cache would return it. The answer closes `questions`, and replaces the wait
-/// for the `late` notes.
+/// Reads the object from the server as the cache would return it. The answer settles `questions`, the writes with an
+/// unknown result, and replaces the wait for the `late` writes.
 async fn get_live<K: Object>(
     shared: &SharedClient,
     reads: &LiveReads,
@@ -150,8 +150,8 @@ async fn get_live<K: Object>(
     Ok(live?.object?)
 }
 
-/// Asks the server each question with the narrowest request that answers it. The cache answers the read afterwards,
-/// once it has the listed objects (RYOW-3).
+/// Asks the server about each write with an unknown result, with the narrowest request. The cache answers the read
+/// afterwards, once it has the listed objects (RYOW-3).
 async fn answer(shared: &SharedClient, kind: &Kind, questions: Vec<Question>) -> Result<(), Error> {
     for question in questions {
         let namespace = question.subject.namespace();
@@ -174,8 +174,8 @@ async fn answer(shared: &SharedClient, kind: &Kind, questions: Vec<Question>) ->
     Ok(())
 }
 
-/// Closes a question with the server's answer, or with a lasting refusal: one read returns that error, and the cache
-/// answers later reads.
+/// Settles a write with an unknown result by the server's answer, or by a lasting refusal: one read returns that error,
+/// and the cache answers later reads.
 fn close(shared: &SharedClient, kind: &Kind, question: &Question, list: Result<&LiveList, &Error>) {
     let (own, gvk) = (&shared.sender().own, kind.gvk());
     match list {

@@ -26,7 +26,7 @@ pub struct Live<S = TypedKinds> {
 }
 
 impl Live {
-    /// Returns the reads of one kind that is known at runtime, with objects of type `K`.
+    /// Returns a handle for live reads of one kind that is known at runtime, with objects of type `K`.
     pub fn of<K: Object>(&self, kind: &Kind) -> Live<OneKind<K>> {
         Live::new(self.shared.clone(), OneKind::new(kind.clone()))
     }
@@ -37,7 +37,7 @@ impl<S> Live<S> {
         Self { shared, kinds }
     }
 
-    /// Returns the object as the server has it now.
+    /// Returns the object as the server has it now, without the cache.
     ///
     /// # Errors
     ///

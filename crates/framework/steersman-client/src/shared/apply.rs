@@ -23,7 +23,7 @@ pub(crate) struct Apply {
     pub(crate) key: ObjectKey,
     pub(crate) to: ApplyTo,
     document: Value,
-    /// The identity of the apply; `None` for a dry run, which is always sent and never remembered.
+    /// Identifies equal applies; `None` for a dry run, which is always sent and never remembered.
     intent: Option<Intent>,
 }
 
@@ -56,8 +56,8 @@ impl SharedClient {
         self.inner.intent_key.intent(&manager, options, digest)
     }
 
-    /// Returns what is known of the last apply to the object; `None` if the apply has to be sent, because no running
-    /// informer holds the whole objects of the key's namespace.
+    /// Returns what is remembered of the last apply to the object; `None` if the apply has to be sent, because no
+    /// running informer holds the whole objects of the key's namespace.
     pub(crate) fn last_apply(&self, kind: &Kind, apply: &Apply) -> Option<LastApply> {
         let intent = apply.intent?;
         let untyped = self.cache().untyped_of(kind.gvk(), &apply.key)?;
@@ -101,7 +101,7 @@ impl SharedClient {
         });
     }
 
-    /// Sends an apply, and remembers the state that it leaves.
+    /// Sends an apply, and remembers the version that the object has after it.
     pub(crate) async fn apply<K: Object>(
         &self,
         kind: &Kind,
@@ -197,7 +197,8 @@ fn not_as_found(refused: Error, kind: &Kind, key: &ObjectKey, to: &ApplyTo) -> E
     }
 }
 
-/// CLIENT-13: returns whether an entry is useless: the cache has seen its end, or no informer covers its objects.
+/// CLIENT-13: returns whether a remembered apply or delete is useless, because the cache shows that the object is gone
+/// or replaced, or no informer covers the object.
 fn is_outdated(cache: &Cache, gvk: &Gvk, known: Remembered<'_>) -> bool {
     let has_seen = |applied: &ResourceVersion, after: &DeletedAfter| {
         after.as_ref().is_none_or(|at| applied.is_at_least(at))
@@ -209,7 +210,7 @@ fn is_outdated(cache: &Cache, gvk: &Gvk, known: Remembered<'_>) -> bool {
                 (stored, None) => stored.is_none(),
                 // An apply to another version of the same uid stays useful, because it is compared by its digest.
                 (Some(stored), Some(left)) => Uid::new(&stored.uid) != left.uid,
-                // The answer to an apply may arrive before its event.
+                // The answer to an apply may arrive before its event, so an absent object may still come.
                 (None, Some(left)) => state.applied.is_at_least(&left.version),
             }
         }),

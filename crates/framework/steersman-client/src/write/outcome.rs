@@ -36,7 +36,7 @@ pub(crate) fn is_unknown(error: &Error) -> bool {
 }
 
 /// Returns whether the server would refuse the same request until an administrator changes something, such as a Role.
-/// Not after a 401, because credentials are renewed, nor a 410, because the request is made anew.
+/// False after a 401, because credentials are renewed, and after a 410, because the request is made anew.
 pub(crate) fn is_refused_for_good(error: &Error) -> bool {
     match error.code() {
         Some(code) => (400..500).contains(&code) && !matches!(code, 401 | 408 | 410 | 429),
@@ -47,7 +47,7 @@ pub(crate) fn is_refused_for_good(error: &Error) -> bool {
 /// The largest number of repetitions of one request, as in client-go.
 const MOST_REPEATS: u32 = 10;
 
-/// The repetitions of one request so far.
+/// The repetitions of one request so far: their number and the total wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Repeats {
     count: u32,

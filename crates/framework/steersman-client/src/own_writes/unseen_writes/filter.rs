@@ -1,4 +1,4 @@
-//! Machine: lets most reads skip the lock of the notes, because no note is about them.
+//! Machine: tells most reads without a lock that no remembered write concerns them.
 
 use std::hash::Hasher as _;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -7,19 +7,19 @@ use fnv::FnvHasher;
 
 use super::WriterHash;
 
-/// The number of counters of each table; a power of two. With 1,000 notes, about one in sixteen reads that no note is
-/// about takes the lock nevertheless.
+/// The number of counters of each table; a power of two. With 1,000 remembered writes, about one in sixteen of the
+/// reads that none concerns takes the lock nevertheless.
 const SLOTS: usize = 1 << 14;
 
-/// Counts the notes and questions by writer and by object name (RYOW-11).
+/// Counts the remembered writes by writer and by object name, so that most reads take no lock (RYOW-11).
 ///
-/// Two writers, or two names, may share a counter. Above zero, a read must check the notes under their lock; at zero,
-/// no note is about the read. The counters change under the lock of the notes and are read without it.
+/// Two writers, or two names, may share a counter. Above zero, a read must check the remembered writes under their
+/// lock; at zero, none concerns the read. The counters change under that lock and are read without it.
 #[derive(Debug)]
 pub(crate) struct Filter {
     writers: Box<[AtomicU32]>,
     names: Box<[AtomicU32]>,
-    /// The number of questions about generated names, which concern every name.
+    /// The number of writes with an unknown result and a generated name, which may concern every name.
     generated: AtomicUsize,
     len: AtomicUsize,
 }
@@ -41,8 +41,8 @@ impl Filter {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Returns whether a note may concern a read for `writer` (`None`: for all writers) of the object with this name
-    /// (`None`: a list).
+    /// Returns whether a remembered write may concern a read for `writer` (`None`: for all writers) of the object with
+    /// this name (`None`: a list).
     pub(crate) fn may_owe(&self, writer: Option<WriterHash>, name: Option<&str>) -> bool {
         if self.len() == 0 {
             return false;
@@ -55,7 +55,7 @@ impl Filter {
         self.generated.load(Ordering::Acquire) > 0 || is_set(&self.names, hash(name))
     }
 
-    /// Counts a note or question of a writer about an object; `name` is `None` if the server generates the name.
+    /// Counts a remembered write of `writer`; `name` is `None` if the server generates the object's name.
     pub(super) fn add(&self, writer: WriterHash, name: Option<&str>) {
         for counter in self.counters(writer, name) {
             counter.fetch_add(1, Ordering::Release);
@@ -66,7 +66,7 @@ impl Filter {
         self.len.fetch_add(1, Ordering::Release);
     }
 
-    /// Ends the count of a note or question that [`add`](Self::add) counted.
+    /// Takes a remembered write that [`add`](Self::add) counted out of the counts again.
     pub(super) fn remove(&self, writer: WriterHash, name: Option<&str>) {
         for counter in self.counters(writer, name) {
             counter.fetch_sub(1, Ordering::Release);
@@ -90,7 +90,7 @@ fn is_set(counters: &[AtomicU32], hash: u64) -> bool {
 }
 
 fn hash(name: &str) -> u64 {
-    // FNV-1a, because names are short, and a collision only costs a check under the lock.
+    // FNV-1a is fast for short names, and two names with one hash only cost a check under the lock.
     let mut hasher = FnvHasher::default();
     hasher.write(name.as_bytes());
     hasher.finish()

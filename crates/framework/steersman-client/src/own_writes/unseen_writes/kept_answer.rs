@@ -1,19 +1,19 @@
-//! Words: the answers to writes that are kept until the cache has seen the writes.
+//! Words: the server's answers to writes, which reads may return until the cache has seen the writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// The limit of the kept answers of one client and of the clients made from it, in bytes.
+/// The most bytes of kept answers for one client and all its copies together: 4 MiB.
 const MOST_BYTES: usize = 4 << 20;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AnswerBudget(Arc<AtomicUsize>);
 
-/// The object in the answer to a write, in JSON. Clones share it.
+/// The object in the answer to a write, in JSON. Clones share the bytes.
 #[derive(Clone, derive_more::Debug)]
-// The object may be a Secret.
+// The bytes are not printed, because the object may be a Secret.
 #[debug("KeptAnswer({} bytes)", _0.body.len())]
 pub(crate) struct KeptAnswer(Arc<KeptBytes>);
 
@@ -23,7 +23,7 @@ struct KeptBytes {
 }
 
 impl AnswerBudget {
-    /// Keeps an answer, unless the kept answers would exceed their limit.
+    /// Keeps the body of an answer; returns `None` if the kept answers would exceed [`MOST_BYTES`].
     pub(crate) fn keep(&self, body: &Bytes) -> Option<KeptAnswer> {
         let before = self.0.fetch_add(body.len(), Ordering::Relaxed);
         // If the answers exceed the limit, `kept` is dropped below, which gives its bytes back.

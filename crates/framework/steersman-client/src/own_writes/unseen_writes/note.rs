@@ -8,7 +8,7 @@ use super::{KeptAnswer, WriterHash};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheState<'a> {
-    /// The version up to which the informer has applied the server's events.
+    /// The version up to which the informer has applied the server's changes.
     pub(crate) applied: &'a ResourceVersion,
     pub(crate) stored: Option<StoredObject<'a>>,
 }
@@ -20,55 +20,55 @@ pub(crate) struct StoredObject<'a> {
     pub(crate) is_deleting: bool,
 }
 
-/// The writes of one object that a read must see. Each field is a fact about the server, which the informer reaches in
-/// time.
+/// The known writes of one object by one request key, which later reads of that key must see. The fields tell what the
+/// server has done; the informer shows the same only later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) key: ObjectKey,
-    /// The uid of the written object; `None` if the object was not written.
+    /// The uid of the written object; `None` if only its absence is known.
     pub(super) uid: Option<String>,
-    /// The newest resource version that the server stored, if one is known.
+    /// The newest resource version of the object that the server stored, if one is known.
     pub(super) version: Option<ResourceVersion>,
     /// Whether the object of `uid` was deleted after `version`.
     pub(super) deleted: bool,
     /// Whether the deleted object had neither finalizers nor a grace period. If so, a terminating object in the cache
     /// is an older state.
     pub(super) is_final: bool,
-    /// The newest resource version at which the server had no object of this key. An object that the cache receives
-    /// later may be alive, whatever its uid.
+    /// The newest resource version at which the server had no object of this key. An object that the cache receives at
+    /// a later version counts as alive, whatever its uid (RYOW-7).
     pub(super) absent: Option<ResourceVersion>,
-    /// The object at `version`, as the server answered it.
+    /// The object at `version`, as the server answered it; `None` if the answer was not kept.
     pub(super) answer: Option<KeptAnswer>,
-    /// The time at which a read first waited for the note.
+    /// The time at which a read first waited for these writes.
     pub(super) awaited: Option<Instant>,
     pub(super) serial: u64,
     pub(crate) writer: WriterHash,
 }
 
 impl Note {
-    /// Returns the time that reads may still wait for the note: `most` less the time since the first read began to
+    /// Returns how long reads may still wait for these writes: `most` minus the time since the first read began to
     /// wait.
     pub(crate) fn remaining(&self, most: Duration, now: Instant) -> Duration {
         let waited = |since| now.saturating_duration_since(since);
         most.saturating_sub(self.awaited.map_or(Duration::ZERO, waited))
     }
 
-    /// RYOW-12: returns the answer to the write if it is the only fact about the key; a read may return it while the
-    /// informer has not reached its version.
+    /// RYOW-12: returns the server's answer to the last write, unless the object is known to be deleted or absent. A
+    /// read may return this answer while the informer has not reached its version.
     pub(crate) fn answer(&self) -> Option<&KeptAnswer> {
         let answer = self.answer.as_ref();
         answer.filter(|_| !self.deleted && self.absent.is_none())
     }
 
-    /// Returns whether an informer has seen the write (RYOW-2).
+    /// Returns whether an informer in this state has seen the writes: at their version, or a later one (RYOW-2).
     pub(crate) fn is_seen(&self, look: CacheState<'_>) -> bool {
         let has_come = |version| look.has_come(version);
         self.is_shown(look) && self.absent.as_ref().is_none_or(has_come)
     }
 
-    /// Returns whether a read of the informer now shows no older state than the note, even if the informer has not
-    /// reached it: there is nothing to wait for if the object is absent from the server and from the informer (RYOW-7).
-    /// The note stays, because an older version of the object may still arrive and be deleted again.
+    /// Returns whether a read of the informer now shows nothing older than these writes. That also holds for an object
+    /// that is absent from the server and from the informer, even if the informer has not reached that version
+    /// (RYOW-7). The note stays, because an older version of the object may still arrive and be deleted again.
     pub(crate) fn is_shown(&self, look: CacheState<'_>) -> bool {
         let has_come = self.version.as_ref().is_none_or(|v| look.has_come(v));
         // A stored object with another uid either replaced the written object, which is then gone, or preceded it; in
@@ -82,8 +82,8 @@ impl Note {
             && (is_absent || self.absent.as_ref().is_none_or(|at| look.has_come(at)))
     }
 
-    /// Returns the note of a stored object, merged with the known note of its key; `None` if the known note is of a
-    /// later write, because the answers of concurrent writes arrive in any order.
+    /// Merges this note of a stored object with the known note of its key. Returns `None` if the known note is of a
+    /// later write: the answers of concurrent writes arrive in any order.
     pub(super) fn after(mut self, known: Option<&Self>) -> Option<Self> {
         let Some(known) = known else {
             return Some(self);
@@ -96,14 +96,14 @@ impl Note {
         if is_newer(&known.version, &self.version) || is_newer(&known.absent, &self.version) {
             return None;
         }
-        // A deleted uid never comes back.
+        // A deleted uid never comes back, so an earlier delete of this uid still counts.
         self.deleted = known.deleted && known.uid == self.uid;
         self.is_final = self.deleted && known.is_final;
         self.absent.clone_from(&known.absent);
         Some(self)
     }
 
-    /// Returns the note of a deleted object that existed at version `at`, if known. The informer must also see the
+    /// Makes this the note of a deleted object that existed at version `at`, if known. The informer must also see the
     /// version stored before, because an object that it never received does not count as gone, and must pass `at`,
     /// because the object may still arrive and be deleted again (RYOW-9).
     pub(super) fn gone(mut self, known: Option<&Self>, at: Option<ResourceVersion>) -> Self {
@@ -117,8 +117,8 @@ impl Note {
         self
     }
 
-    /// Returns the note of an object that was absent at a version, merged with the known note; `None` if the known note
-    /// is newer.
+    /// Makes this the note of an object that was absent at version `at`, merged with the known note of its key. Returns
+    /// `None` if the known note is newer.
     pub(super) fn absent(mut self, known: Option<&Self>, at: ResourceVersion) -> Option<Self> {
         if let Some(known) = known {
             let mut versions = [&known.version, &known.absent].into_iter().flatten();
@@ -136,7 +136,7 @@ impl Note {
 }
 
 impl CacheState<'_> {
-    /// Returns whether the informer has reached a version: with its last event, or with this object.
+    /// Returns whether the informer has reached a version: by its last event, or by its stored state of this object.
     pub(crate) fn has_come(&self, version: &ResourceVersion) -> bool {
         let stored = self.stored.map(|stored| stored.version);
         self.applied.is_at_least(version) || stored.is_some_and(|s| s.is_at_least(version))

@@ -1,4 +1,4 @@
-//! Machine: the questions that the server must answer before the cache is read again.
+//! Machine: the writes with an unknown result (questions), which the server is asked about before the cache is read.
 
 use std::time::{Duration, Instant};
 
@@ -6,8 +6,8 @@ use steersman_object::{ObjectKey, ResourceVersion};
 
 use super::{Read, WriterHash, is_within};
 
-/// The time for which a question without a version is kept at least. A server ends a request after a minute, and an
-/// informer that follows the server has seen the result long before this time is over, so the cache can then answer
+/// The least time for which a write with an unknown result is remembered. A server ends a request after a minute, and
+/// an informer that follows the server has seen the result long before this time is over, so the cache can then answer
 /// reads.
 pub(super) const UNKNOWN_FOR: Duration = Duration::from_secs(3600);
 /// The number of characters of `generateName` that a generated name keeps; the server adds the rest (apiserver,
@@ -24,8 +24,8 @@ pub(crate) enum UncertainObject {
     },
 }
 
-/// A write with a result that the client does not know and the cache must show. A question is kept until the server has
-/// answered it (RYOW-3), or the informer has passed the version of the write, if that is known (RYOW-8).
+/// A write with an unknown result, which later reads must see. It is remembered until the server was asked about it
+/// (RYOW-3), or the informer has passed the version of the write, if that is known (RYOW-8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) subject: UncertainObject,
@@ -37,12 +37,12 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// Returns whether the question may be dropped although the server has not answered it.
+    /// Returns whether the write is so old that the server need not be asked about its result any more.
     pub(super) fn is_old(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.since) >= UNKNOWN_FOR
     }
 
-    /// Merges two questions about the same object. The result has a version only if both writes have one.
+    /// Merges two writes to the same object. The result has the newer version, or none if one of the two has none.
     pub(super) fn joined(mut self, known: &Self) -> Self {
         let newer = |a: &ResourceVersion, b: &ResourceVersion| match a.is_at_least(b) {
             true => a.clone(),
@@ -55,7 +55,7 @@ impl Question {
 }
 
 impl UncertainObject {
-    /// Makes the subject of a write with a `generateName`.
+    /// Describes the object of a write with a `generateName`, of which only the beginning of its name is known.
     pub(crate) fn generated(namespace: Option<&str>, generate_name: &str) -> Self {
         let prefix = generate_name.get(..GENERATED_FROM);
         Self::Generated {
@@ -88,8 +88,8 @@ impl UncertainObject {
         }
     }
 
-    /// Returns whether a read could show the result of the write. The selectors of a list are not considered, because
-    /// the write may have changed what they match.
+    /// Returns whether a read could show the result of a write to this object. The selectors of a list are not
+    /// considered, because the write may have changed what they match.
     pub(super) fn concerns(&self, read: Read<'_>) -> bool {
         match read {
             Read::Object(key) => self.could_be(key),

@@ -11,14 +11,14 @@ use crate::options::ClientOptions;
 use crate::own_writes::unseen_writes::{Note, Read};
 
 pub(crate) enum WaitOutcome {
-    /// The cache shows every write that the read must see. It does not store these absent objects now; a result that is
-    /// read afterwards is valid if they [still hold](WriteTracker::still_hold).
+    /// The cache shows every write that the read must see. These objects are absent from the server and the cache; a
+    /// result that is read afterwards is valid if they [stayed absent](WriteTracker::still_hold).
     Cache(Vec<Unstored>),
-    /// The cache did not see the writes of these notes in time.
+    /// The cache did not show these writes in time.
     Late(Vec<Note>),
 }
 
-/// An object that is absent from the server and from the cache, but that the cache may still receive and delete
+/// An object that is absent from the server and from the cache, but that the cache may still receive and delete again
 /// (RYOW-7).
 pub(crate) struct Unstored {
     note: Note,
@@ -26,15 +26,15 @@ pub(crate) struct Unstored {
 }
 
 pub(super) enum InformerProgress {
-    /// No read has to wait for the note any more.
+    /// No read has to wait for the write: the informer has seen it, fails, or no longer runs.
     Over,
-    /// The informer, at this version, stores no older state of an absent object.
+    /// The object is absent from the server, and the informer does not store it at this version.
     Unstored(ResourceVersion),
     Pending,
 }
 
 impl WriteTracker {
-    /// Waits until the cache has seen these notes of [`owed`](Self::owed). Cancel safe.
+    /// Waits until the cache has seen these writes, which [`owed`](Self::owed) returned. Cancel safe.
     pub(crate) async fn wait(
         &self,
         options: &ClientOptions,
@@ -56,7 +56,7 @@ impl WriteTracker {
             if !self.wait_until(kind.gvk(), &mut late, most).await {
                 break Err(late);
             }
-            // All notes are checked again, because the cache may have stored an absent object in the meantime.
+            // All writes are checked again, because the cache may have stored an absent object in the meantime.
             notes = pending;
             notes.extend(unstored.into_iter().map(|unstored| unstored.note));
         };
@@ -81,7 +81,7 @@ impl WriteTracker {
     }
 
     /// Returns whether the informers have not advanced since these objects were found absent, so that a result that was
-    /// read in between shows none of them.
+    /// read in between shows none of these objects.
     pub(crate) fn still_hold(&self, gvk: &Gvk, unstored: &[Unstored]) -> bool {
         unstored.iter().all(|Unstored { note, applied }| {
             let has = self.key_state(gvk, &note.key);
@@ -89,7 +89,7 @@ impl WriteTracker {
         })
     }
 
-    /// Splits the notes into those of absent objects, and those that a read waits for.
+    /// Splits the writes into those to absent objects and those that a read waits for, and drops those that are over.
     fn sorted(&self, gvk: &Gvk, notes: Vec<Note>) -> (Vec<Unstored>, Vec<Note>) {
         let (mut unstored, mut pending) = (Vec::new(), Vec::new());
         for note in notes {
@@ -102,8 +102,8 @@ impl WriteTracker {
         (unstored, pending)
     }
 
-    /// Waits until the cache has seen these notes. If the time of some notes is over, returns false, with these left in
-    /// `notes`. The time of a note includes the waits of earlier reads (RYOW-5).
+    /// Waits until the cache has seen these writes. If the time of some is over, returns false and leaves only those in
+    /// `notes`. The time of a write includes the waits of earlier reads (RYOW-5).
     async fn wait_until(&self, gvk: &Gvk, notes: &mut Vec<Note>, most: Duration) -> bool {
         loop {
             let now = Instant::now().into_std();
@@ -155,7 +155,7 @@ impl WriteTracker {
             self.lock().handle_seen(gvk, note);
             return InformerProgress::Over;
         }
-        // CACHE-2: there is no wait if the kind never synced, because the read itself fails at once.
+        // CACHE-2: no read waits for an informer that fails before its first sync, because the read fails at once.
         match (note.is_shown(look), is_stuck(&untyped)) {
             (true, _) => InformerProgress::Unstored(key_state.applied),
             (false, true) => InformerProgress::Over,

@@ -22,7 +22,7 @@ pub(crate) enum FieldType {
     },
     /// A list of single values, which merges by value.
     Union,
-    /// A struct of this type.
+    /// A struct: the name of its type in the table of `lists.txt`.
     Struct(&'static str),
 }
 
@@ -32,8 +32,8 @@ struct ListTypes {
     kinds: BTreeMap<(&'static str, &'static str), &'static str>,
 }
 
-/// Returns the fields of a Kubernetes kind; `None` for other kinds, because the server does not merge their lists by
-/// key.
+/// Returns the fields of a kind of Kubernetes itself; `None` for other kinds, because the server does not merge their
+/// lists by key.
 pub(crate) fn fields_of(kind: &Kind) -> Option<&'static ListFields> {
     let gvk = kind.gvk();
     let kinds = &table().kinds;

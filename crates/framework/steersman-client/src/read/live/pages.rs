@@ -31,7 +31,7 @@ pub struct Pages<K> {
     api: Option<Api<K>>,
 }
 
-/// One page of a list.
+/// One page of a live list; see [`Pages`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Page<K> {
@@ -135,7 +135,7 @@ impl<K: Object> Pages<K> {
             };
             stream::iter(objects)
         });
-        // The stream ends with the first error.
+        // Without this, the next page would follow an object that does not decode.
         let until_error = objects.scan(false, |ended, object| {
             let over = std::mem::replace(ended, object.is_err());
             std::future::ready((!over).then_some(object))
