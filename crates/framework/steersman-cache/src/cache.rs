@@ -64,25 +64,25 @@ impl Cache {
         })
     }
 
-    /// Returns reads of a kind as any type: for example
-    /// [`DynamicObject`](steersman_api::kube_client::core::DynamicObject) for a kind known only at
-    /// runtime, or a type with only the needed fields. Sends no request and declares nothing.
+    /// Returns a handle for reads of a kind as any type: for example
+    /// [`DynamicObject`](steersman_api::kube_client::core::DynamicObject) for a kind known only at runtime, or a type
+    /// with only the needed fields. Sends no request and declares nothing.
     pub fn of<K: Object>(&self, kind: &Kind) -> Reads<K> {
         Reads::new(Arc::clone(&self.shared), |shared| shared.coverage(kind))
     }
 
-    /// Returns reads of the metadata of the kind `K`. The informer requests only metadata, until a reader or watcher of
-    /// the kind needs whole objects.
+    /// Returns a handle for reads of the metadata of the kind `K`. The informer requests only metadata, until a reader
+    /// or watcher of the kind needs whole objects.
     pub fn metadata<K: TypedObject>(&self) -> Reads<PartialObjectMeta<K>> {
         Reads::new(Arc::clone(&self.shared), SharedCache::coverage_of::<K>)
     }
 
-    /// Returns reads of the kind `K`.
+    /// Returns a handle for reads of the kind of the Rust type `K`, which decodes its objects as `K`.
     pub fn typed<K: TypedObject>(&self) -> Reads<K> {
         Reads::new(Arc::clone(&self.shared), SharedCache::coverage_of::<K>)
     }
 
-    /// Returns the object, shared. Waits for the first sync of the kind.
+    /// Returns the object from memory, shared in an `Arc`. Waits for the first sync of the kind.
     ///
     /// # Errors
     ///
@@ -120,15 +120,15 @@ impl Cache {
         async move { absent_is_none(read.await) }
     }
 
-    /// Returns the selected objects, shared, in no particular order.
+    /// Returns the selected objects from memory, each shared in an `Arc`, in no particular order.
     ///
     /// If several informers cache the kind, the objects of each informer are of one resource
     /// version, but the versions of two informers may differ.
     ///
     /// # Errors
     ///
-    /// The errors of [`get`](Self::get), and [`Error::NoIndex`]. [`Error::Malformed`] names an object no version of
-    /// which has decoded: only its namespace is known, so the list options may select it (CACHE-4).
+    /// The errors of [`get`](Self::get), and [`Error::NoIndex`]. [`Error::Malformed`] names an object that has never
+    /// decoded: only its namespace is known, so the list options may select it (CACHE-4).
     /// [`ListOptions::skip_malformed`] omits such objects.
     #[track_caller]
     pub fn list<K: TypedObject>(
@@ -153,8 +153,8 @@ impl Cache {
         self.shared.is_cached(&self.shared.coverage(kind))
     }
 
-    /// Returns the selectors under which the kind is cached, as text. They may exclude existing
-    /// objects.
+    /// Returns the selectors under which the kind is cached, as text; `None` without selectors. They may exclude
+    /// objects that exist on the server.
     pub fn scoped_by(&self, kind: &Kind) -> Option<String> {
         self.shared.coverage(kind).scoped_by()
     }
@@ -165,14 +165,14 @@ impl Cache {
         self.shared.coverage(kind).transformed()
     }
 
-    /// Returns a report on every declared informer of the kind that has not synced.
+    /// Returns a report on every informer of the kind that is declared or was started by a read, and has not synced.
     pub fn unsynced(&self, kind: &Kind) -> Vec<Unsynced> {
         let mut unsynced = self.all_unsynced();
         unsynced.retain(|u| u.kind == *kind);
         unsynced
     }
 
-    /// Returns a report on every declared informer that has not synced.
+    /// Returns a report on every informer that is declared or was started by a read, and has not synced.
     pub fn all_unsynced(&self) -> Vec<Unsynced> {
         let entries = self.shared.registry.read().entries();
         let late = entries.iter().filter(|e| !e.has_synced());
@@ -229,7 +229,7 @@ impl Cache {
         client_config: ClientConfig,
         cancel: CancellationToken,
     ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
-        // Before the future is polled, so that a read right after the call waits instead of failing with `NotStarted`.
+        // The run begins before the future is polled, so that a read right after the call waits and does not fail.
         let begun = self.begin();
         async move { begun?.run(client_config, cancel).await }
     }
@@ -244,7 +244,7 @@ impl Cache {
         StartedCache::begin(&self.shared).ok_or(Error::AlreadyRan)
     }
 
-    /// Waits until the cache runs and every informer that is declared at that moment has synced.
+    /// Waits until the cache runs and every informer that exists at that moment has synced.
     ///
     /// # Errors
     ///
@@ -281,8 +281,8 @@ impl Cache {
         Error::SyncTimeout { timeout, unsynced }
     }
 
-    /// Waits until the cache runs and every informer that is declared at that moment has synced or
-    /// fails with a known reason. Waits no longer than [`wait_for_sync`](Self::wait_for_sync).
+    /// Waits until the cache runs and every informer that exists at that moment has synced or fails with a known
+    /// reason. Waits no longer than [`wait_for_sync`](Self::wait_for_sync).
     ///
     /// # Cancel safety
     ///

@@ -49,14 +49,15 @@ const NAMESPACE: &str = "metadata.namespace";
 const NAME: &str = "metadata.name";
 
 impl Coverage {
-    /// Returns the coverage of `kind` under `options`.
+    /// Returns which informers `kind` gets under `options`, with the default namespaces of the options.
     #[cfg(test)]
     pub(crate) fn of(kind: &Kind, options: &CacheOptions) -> Self {
         Self::of_namespaces(kind, options, &options.namespaces)
     }
 
-    /// Returns the coverage of `kind` under `options`, with other default namespaces. For each setting the most
-    /// specific value applies: of the kind's namespace, the kind, the default namespace, or the defaults.
+    /// Returns which informers `kind` gets under `options`, with `namespaces` as the default namespaces. For each
+    /// setting the most specific value applies: of the kind's namespace, the kind, the default namespace, or the
+    /// defaults.
     pub(crate) fn of_namespaces(
         kind: &Kind,
         options: &CacheOptions,
@@ -117,7 +118,8 @@ impl Coverage {
         }
     }
 
-    /// Returns the namespace like [`informer_for`](Self::informer_for), but `None` instead of an error.
+    /// Returns the namespace of the informer that holds the object of a key: `Some(None)` is the informer of all
+    /// namespaces, and `None` says that no informer covers the key.
     pub(crate) fn find_informer_for(&self, key: &ObjectKey) -> Option<&Option<Arc<str>>> {
         match key.namespace().filter(|_| self.kind.is_namespaced()) {
             Some(namespace) => Some(&self.scope_in(namespace)?.namespace),
@@ -170,7 +172,7 @@ impl Coverage {
             }
         }
         let guarded = self.kind.gvk().group().is_empty() && GUARDED.contains(&kind);
-        // CACHE-3: only a declaration starts a cluster-wide informer of a guarded kind.
+        // CACHE-3: only a declaration starts a cluster-wide informer of Secrets or ConfigMaps.
         if guarded && self.scopes.iter().any(|scope| scope.namespace.is_none()) {
             let line = format!(".by_object::<{kind}>(ByObject::new().namespaces([\"…\"]))");
             let kind = self.kind.clone();
@@ -212,17 +214,17 @@ impl Coverage {
         self.cached && (!live || is_permanent())
     }
 
-    /// Returns the selectors of a namespace's informer as text.
+    /// Returns the selectors of a namespace's informer as text; `None` without selectors.
     pub(crate) fn scoped_by_in(&self, namespace: Option<&str>) -> Option<String> {
         self.settings(namespace).and_then(Settings::scoped_by)
     }
 
-    /// Returns the selectors of all informers of the kind as text.
+    /// Returns the selectors of all informers of the kind as text; `None` without selectors.
     pub(crate) fn scoped_by(&self) -> Option<String> {
         joined(self.scopes.iter().filter_map(|p| p.settings.scoped_by()))
     }
 
-    /// Returns the names of the transforms that may change objects of the kind.
+    /// Returns the names of the transforms that may change objects of the kind; `None` without a transform.
     pub(crate) fn transformed(&self) -> Option<String> {
         let changing = self.scopes.iter().filter_map(|p| p.settings.changing());
         joined(changing.map(|transform| transform.name().to_owned()))
@@ -251,7 +253,7 @@ impl Coverage {
     }
 }
 
-/// Joins the distinct texts, in the order of their first occurrence.
+/// Joins the distinct texts by `, or `, in the order of their first occurrence; `None` if there are none.
 fn joined(texts: impl Iterator<Item = String>) -> Option<String> {
     let mut all: Vec<String> = Vec::new();
     for text in texts {

@@ -13,12 +13,12 @@ use crate::unsynced::Unsynced;
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
-    /// The object is not in the cache.
+    /// The object is not in the cache: it does not exist, or a selector excludes it.
     #[error("{kind} {key} was not found in the cache{}", scope_note(scoped_by.as_deref()))]
     NotFound {
-        /// The requested kind.
+        /// The kind of the missing object.
         kind: Kind,
-        /// The requested key.
+        /// The key of the missing object.
         key: ObjectKey,
         /// The selectors under which the kind is cached, if any: they may exclude an object that exists.
         scoped_by: Option<String>,
@@ -28,11 +28,11 @@ pub enum Error {
         "{kind} {key} exists but does not decode: {problem}; correct the object on the server, or the Rust type"
     )]
     Malformed {
-        /// The requested kind.
+        /// The kind of the object that does not decode.
         kind: Kind,
-        /// The requested key.
+        /// The key of the object that does not decode.
         key: ObjectKey,
-        /// The error of the decoder.
+        /// The message of the decoder.
         problem: String,
     },
     /// The cache does not run yet.
@@ -41,13 +41,13 @@ pub enum Error {
          or read live"
     )]
     NotStarted {
-        /// The requested kind. It is declared now, and readable once the cache runs and has synced.
+        /// The kind of the read. It is declared now, and readable once the cache runs and has synced.
         kind: Kind,
     },
     /// The cache has stopped and no longer serves its objects, which would become stale.
     #[error("{kind} cannot be read or watched: the cache has stopped")]
     Stopped {
-        /// The requested kind.
+        /// The kind that was to be read or watched.
         kind: Kind,
     },
     /// [`Cache::run`](crate::Cache::run) was called twice.
@@ -56,7 +56,7 @@ pub enum Error {
     /// The options send reads of this kind to the server.
     #[error("{kind} is declared uncached: read it through `Client::get` or `Client::live`")]
     NotCached {
-        /// The requested kind.
+        /// The kind that the options send to the server.
         kind: Kind,
     },
     /// The kind is undeclared, and too sensitive or too large for an implicit cluster-wide cache.
@@ -65,7 +65,7 @@ pub enum Error {
          declare it with `{line}`, or read it through `Client::live`"
     )]
     MustBeDeclared {
-        /// The requested kind.
+        /// The undeclared kind: `Secret` or `ConfigMap`.
         kind: Kind,
         /// The line of the cache options that declares the kind.
         line: String,
@@ -76,7 +76,7 @@ pub enum Error {
          it with `{line}`, or read it through `Client::live`"
     )]
     NotDeclared {
-        /// The requested kind.
+        /// The undeclared kind.
         kind: Kind,
         /// The line of the cache options that declares the kind.
         line: String,
@@ -88,12 +88,12 @@ pub enum Error {
         named(std::slice::from_ref(asked))
     )]
     OutsideScope {
-        /// The requested kind.
+        /// The kind that was to be read.
         kind: Kind,
         /// The requested namespace. A request for all namespaces returns the objects of the cached namespaces instead
         /// of this error.
         asked: String,
-        /// The cached namespaces.
+        /// The namespaces in which the kind is cached.
         scope: Vec<String>,
     },
     /// A namespace cannot be added to or removed from the scope of the cache.
@@ -110,17 +110,17 @@ pub enum Error {
         named(scope)
     )]
     SeveralInformers {
-        /// The requested kind.
+        /// The kind with several informers.
         kind: Kind,
-        /// The cached namespaces.
+        /// The namespaces in which the kind is cached, with one informer each.
         scope: Vec<String>,
     },
     /// A read of a namespaced object has no namespace.
     #[error("{kind} is namespaced, and the key {key} has no namespace")]
     NamespaceMissing {
-        /// The requested kind.
+        /// The namespaced kind that was to be read.
         kind: Kind,
-        /// The requested key.
+        /// The key without a namespace.
         key: ObjectKey,
     },
     /// The kind never synced, and its requests fail.
@@ -129,9 +129,9 @@ pub enum Error {
     /// Kinds did not sync within the sync timeout.
     #[error("the cache did not sync within {timeout:?}: {}", joined(unsynced))]
     SyncTimeout {
-        /// The sync timeout.
+        /// The time that the caller waited: see [`CacheOptions::sync_timeout`](crate::CacheOptions::sync_timeout).
         timeout: Duration,
-        /// A report on each kind that did not sync.
+        /// A report on each kind that did not sync; empty if the cache was not started.
         unsynced: Vec<Unsynced>,
     },
     /// A cached read selects by fields.
@@ -139,15 +139,15 @@ pub enum Error {
         "{kind} cannot be selected by fields in the cache: select by labels or an index, or read live"
     )]
     FieldsNeedServer {
-        /// The requested kind.
+        /// The kind of the list.
         kind: Kind,
     },
     /// The kind has no index of this name.
     #[error("{kind} has no field index {index:?}: register it with `Cache::index_field`")]
     NoIndex {
-        /// The requested kind.
+        /// The kind without this index.
         kind: Kind,
-        /// The requested index.
+        /// The name of the index in the list options.
         index: String,
     },
     /// A read as one type names an index by a typed key of another type.
@@ -156,13 +156,13 @@ pub enum Error {
          `IndexKey` of the type of the read"
     )]
     IndexOfAnother {
-        /// The requested kind.
+        /// The kind of the list.
         kind: Kind,
-        /// The requested index.
+        /// The name of the index.
         index: String,
-        /// The type of the read.
+        /// The Rust type that the objects are read as.
         read: &'static str,
-        /// The type of the key.
+        /// The Rust type that the typed key belongs to.
         of: &'static str,
     },
     /// The kind has an index of this name already.
@@ -170,7 +170,7 @@ pub enum Error {
     IndexExists {
         /// The kind of the indexed objects.
         kind: Kind,
-        /// The name of the index.
+        /// The name that another index of the kind has.
         index: String,
     },
     /// The name of an index is empty.
@@ -202,9 +202,9 @@ pub enum Error {
     /// The task of an informer panicked, which ends the cache.
     #[error("the informer of {kind} panicked: {message}")]
     Panicked {
-        /// The kind of the informer.
+        /// The kind that the informer caches.
         kind: Kind,
-        /// The message of the panic.
+        /// The message of the panic, as the runtime reports it.
         message: String,
     },
 }
@@ -252,7 +252,8 @@ impl Error {
         matches!(self, Self::OutsideScope { .. })
     }
 
-    /// Returns the selectors that may exclude the object of a [`NotFound`](Self::NotFound).
+    /// Returns the selectors that may exclude the object of a [`NotFound`](Self::NotFound); `None` for other errors,
+    /// too.
     ///
     /// `None` means that the kind is cached without selectors, so the object was absent in the latest state that the
     /// cache received.

@@ -9,7 +9,7 @@ use crate::server_problem::ServerProblem;
 use crate::settings::Settings;
 use crate::unsynced::{Unsynced, UnsyncedReason};
 
-/// The facts about one informer for the messages about its failures. Cheap to clone.
+/// What the messages about failures of one informer need to know about it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Advice {
     pub(crate) coverage: Arc<Coverage>,

@@ -1,4 +1,4 @@
-//! Machine: decides when an undeclared informer has been idle for its linger time.
+//! Machine: decides when an undeclared informer has been idle for its linger time (`CacheOptions::linger`).
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::informer_map::InformerKey;
 /// of one check interval.
 const CHECKS: u32 = 10;
 
-/// The idle undeclared informers, each with the time of the check that found it idle.
+/// The idle undeclared informers, each with the time of the first check that found it idle.
 #[derive(Debug)]
 pub(crate) struct IdleInformers {
     after: Option<Duration>,
@@ -18,7 +18,7 @@ pub(crate) struct IdleInformers {
 }
 
 impl IdleInformers {
-    /// `after` is the linger time; `None` means that informers never end for idleness.
+    /// `after` is the linger time; `None` means that no informer ends because it is idle.
     pub(crate) fn new(after: Option<Duration>, now: Instant) -> Self {
         let mut linger = Self {
             after,
@@ -34,8 +34,8 @@ impl IdleInformers {
         self.after.map(|_| self.next)
     }
 
-    /// Handles a check of all undeclared informers, each key with whether its informer was in use since the last check.
-    /// Returns the keys of informers that were idle for the whole linger time.
+    /// Handles a check of all undeclared informers: `undeclared` tells of each whether it was in use since the last
+    /// check. Returns the keys of informers that were idle for the whole linger time.
     pub(crate) fn handle_check(
         &mut self,
         undeclared: impl IntoIterator<Item = (InformerKey, bool)>,

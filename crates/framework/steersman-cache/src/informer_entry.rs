@@ -27,7 +27,7 @@ const TURN: Duration = Duration::from_secs(30);
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The registry's entry of one informer. Cheap to clone.
+/// One informer in the registry of the cache, with the record of its use. Cheap to clone.
 #[derive(Clone, derive_more::Debug)]
 #[debug(
     "InformerEntry {{ kind: {:?}, namespace: {:?}, types: {:?}, .. }}",
@@ -40,21 +40,21 @@ pub(crate) struct InformerEntry {
 struct EntryState {
     advice: Advice,
     untyped: UntypedInformer,
-    /// One typed handle for each Rust type that has a view.
+    /// The typed handles (views) by the Rust type that each decodes the objects as.
     types: RwLock<TypeMap>,
     /// Whether options, a controller, an index or a caller declared the informer. A declared informer never ends for
     /// idleness.
     permanent: AtomicBool,
     /// Whether the informer was read since the last check of idle informers.
     used: AtomicBool,
-    /// The number of live [`UseGuard`]s.
+    /// The number of callers that wait for the first sync or subscribe at the moment: see [`UseGuard`].
     guards: AtomicUsize,
-    /// The number of live [`HoldGuard`]s.
+    /// The number of optional watches that keep the informer at the moment: see [`HoldGuard`].
     holds: AtomicUsize,
     /// Counts the reads of the kind; `None` without metrics.
     reads: Option<Arc<ReadCounts>>,
     removed: CancellationToken,
-    /// Whether the informer was removed together with its namespace.
+    /// Whether the informer ended because its namespace was removed from the cache.
     has_left_scope: AtomicBool,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct UseGuard {
     entry: InformerEntry,
 }
 
-/// Makes the informer count as declared until the guard is dropped.
+/// Lets the informer count as declared until an optional watch drops this guard.
 pub(crate) struct HoldGuard {
     guard: UseGuard,
 }
@@ -100,21 +100,23 @@ impl InformerEntry {
         self.inner.advice.coverage.kind()
     }
 
-    /// Returns the view of the objects as `K`, created if needed. The view is permanent if `permanent` is set or the
-    /// options declare the type (CACHE-15); otherwise it is dropped when no read has used it for a while.
+    /// Returns the typed handle (view) that decodes the objects as `K`, created if needed. The view is permanent if
+    /// `permanent` is set or the options declare the type (CACHE-15); otherwise it is dropped when no read has used it
+    /// for a while.
     pub(crate) fn informer<K: Object>(&self, permanent: bool) -> Informer<K> {
         let coverage = &self.inner.advice.coverage;
         let permanent = permanent || coverage.types.contains(&TypeId::of::<K>());
         if let Some(known) = self.inner.types.read().get::<Informer<K>>(permanent) {
             return known.clone();
         }
-        // Outside the lock, because a new view decodes the stored objects. Two views of one type share their state.
+        // Created outside the lock, because a new view decodes the stored objects. Two views of one type share their
+        // state.
         let informer = self.inner.untyped.view::<K>();
         self.inner.types.write().put(informer.clone(), permanent);
         informer
     }
 
-    /// Returns the view of the objects as `K` if it exists, and marks the view as used.
+    /// Returns the typed handle (view) for `K` if it exists, and marks it as used.
     pub(crate) fn existing_view<K: Object>(&self) -> Option<Informer<K>> {
         self.inner.types.read().get::<Informer<K>>(false).cloned()
     }
@@ -126,7 +128,7 @@ impl InformerEntry {
         types.get::<Informer<K>>(false)?.as_store().get_decoded(key)
     }
 
-    /// Drops the views that no read has used since the last sweep.
+    /// Drops the typed handles (views) that no read has used since the last sweep.
     pub(crate) fn sweep(&self) {
         self.inner.types.write().sweep();
     }
@@ -144,15 +146,15 @@ impl InformerEntry {
         self.inner.permanent.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the informer is permanent, or held by an optional watch.
+    /// Returns whether the informer is declared, for good or as long as an optional watch keeps it.
     pub(crate) fn is_declared(&self) -> bool {
         self.is_permanent() || self.inner.holds.load(Ordering::Relaxed) > 0
     }
 
-    /// Marks the informer as read (CACHE-8). The caller holds the registry's lock, under which the end of idle
-    /// informers is decided, too.
+    /// Marks the informer as read, so that it does not end as idle (CACHE-8). The caller holds the registry's lock,
+    /// under which the end of idle informers is decided, too.
     pub(crate) fn touch(&self) {
-        // Stores only a change, so that concurrent readers keep the cache line shared.
+        // The flag is stored only if it changes, so that concurrent readers keep the cache line shared.
         if !self.inner.used.load(Ordering::Relaxed) {
             self.inner.used.store(true, Ordering::Relaxed);
         }
@@ -178,7 +180,7 @@ impl InformerEntry {
             || self.inner.untyped.subscribers() > 0
     }
 
-    /// Returns whether the informer is undeclared and was not used since [`take_used`](Self::take_used).
+    /// Returns whether the informer may end as idle: undeclared, and not used since [`take_used`](Self::take_used).
     pub(crate) fn may_end(&self) -> bool {
         !self.is_permanent() && !self.is_held() && !self.inner.used.load(Ordering::Relaxed)
     }
@@ -193,7 +195,7 @@ impl InformerEntry {
 
     /// Ends the informer for good, even if it was never started.
     ///
-    /// After the return its subscribers take no further delivery (CACHE-7), although its task is cancelled later.
+    /// When this returns, its subscribers take no further delivery (CACHE-7), although its task is cancelled later.
     pub(crate) fn end(&self) {
         self.inner.removed.cancel();
         self.inner.untyped.end();
@@ -211,8 +213,8 @@ impl InformerEntry {
         self.inner.has_left_scope.load(Ordering::Acquire)
     }
 
-    /// Returns the task of the informer, which first waits for a permit of `turns`, the limit of concurrent first
-    /// syncs.
+    /// Returns the task of the informer, which first waits for a permit of `turns`, so that only a limited number of
+    /// informers run their first sync at the same time.
     pub(crate) fn run(
         &self,
         client: kube_client::Client,
@@ -231,15 +233,15 @@ impl InformerEntry {
         let run = self.inner.untyped.run(list_watch, cancel.clone());
         let this = self.clone();
         Box::pin(async move {
-            // CACHE-5: first syncs are limited. An informer that is cancelled before its turn still runs, because its
-            // end notifies the tasks that wait for it.
+            // CACHE-5: first syncs are limited. An informer that is cancelled while it waits for a permit still runs,
+            // because its end notifies the tasks that wait for it.
             let turn = tokio::select! {
                 turn = turns.acquire_owned() => turn.ok(),
                 () = cancel.cancelled() => None,
                 () = this.inner.removed.cancelled() => None,
             };
             if this.inner.removed.is_cancelled() {
-                // CACHE-7: the removal has ended this informer, so nothing is run.
+                // CACHE-7: the removal has ended this informer before its start, so nothing is run.
                 return;
             }
             let first = async {
@@ -289,7 +291,7 @@ impl InformerEntry {
         let has_synced = self.has_synced();
         let is_failure = match unsynced.reason {
             UnsyncedReason::Failing(_) | UnsyncedReason::Stopped => true,
-            // A read started this informer and may start it again, so an incomplete first sync is no failure.
+            // An undeclared informer may be started again by any read, so its incomplete first sync is no failure.
             UnsyncedReason::NotStarted | UnsyncedReason::Syncing => {
                 !has_synced && self.is_permanent()
             }
@@ -316,7 +318,7 @@ impl InformerEntry {
     }
 }
 
-/// A view or an untyped informer that a read can wait for.
+/// A typed or untyped handle of an informer, for waits until it may be read.
 pub(crate) trait Readable {
     fn has_synced(&self) -> bool;
 
@@ -343,7 +345,7 @@ impl Readable for UntypedInformer {
     }
 }
 
-/// Waits until `read` has synced, fails, or has stopped. Returns whether it has synced.
+/// Waits until the informer of the handle `read` has synced, fails, or has stopped. Returns whether it has synced.
 ///
 /// Cancel safe.
 pub(crate) async fn settled(read: &impl Readable) -> bool {

@@ -24,7 +24,7 @@ pub use crate::shared::{HeldInformers, NamespacedInformer};
 
 /// The methods of a [`Cache`] that `steersman-client`, `steersman-manager` and `steersman-controller` call.
 pub trait CacheInternals {
-    /// Returns the cache.
+    /// Returns the cache that the other methods of this trait use.
     fn cache(&self) -> &Cache;
 
     /// Returns an object if the cache holds it decoded and [`Cache::get`] could return it without waiting. Never waits
@@ -39,8 +39,8 @@ pub trait CacheInternals {
         running_at(self.cache(), gvk, &coverage.informer_for(key).ok()?)
     }
 
-    /// Returns the live reads of the running informer that covers a namespace; `None` if there is none. The namespace
-    /// of a cluster-scoped kind is ignored. Declares nothing and sends no request.
+    /// Returns a handle for reads from the server in the scope of the running informer that covers a namespace; `None`
+    /// if there is none. The namespace of a cluster-scoped kind is ignored. Declares nothing and sends no request.
     fn live_reads(&self, gvk: &Gvk, namespace: Option<&str>) -> Option<LiveReads> {
         let coverage = self.cache().shared.known(gvk)?;
         let somewhere = ObjectKey::namespaced(namespace.unwrap_or_default(), "");
@@ -92,7 +92,7 @@ pub trait CacheInternals {
         !self.cache().shared.expected_at_first(gvk).is_empty()
     }
 
-    /// Makes informers recognise the applies of a program's field managers, for [`UntypedInformer::is_applied`].
+    /// Makes informers keep digests of the applies of a program's field managers, for [`UntypedInformer::is_applied`].
     /// Objects that arrived before are not examined again.
     fn note_field_manager(&self, program: &str) {
         self.cache().shared.field_managers.note(program);
@@ -140,7 +140,7 @@ pub trait CacheInternals {
         }
     }
 
-    /// Returns a receiver of a number that changes after namespaces were added or removed.
+    /// Returns a receiver of the number of changes of the cached namespaces, which grows after each change.
     fn scope_changes(&self) -> watch::Receiver<u64> {
         self.cache().shared.scope.changed.subscribe()
     }

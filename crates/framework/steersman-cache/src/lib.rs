@@ -62,17 +62,17 @@
 //! - `coverage` decides which informers a kind gets and which objects they hold.
 //! - `server_problem` has the reason, noted by the owner of the cache, why the whole server cannot be reached.
 //! - `failure_advice`: the remedy for a kind that does not sync.
-//! - `type_map`: the typed handles of one informer; contains the only `Any` downcast.
+//! - `type_map` has the typed handles of one informer, by Rust type.
 //! - `informer_map`: one entry per kind and namespace, created and started once.
 //! - `idle_informers` decides when an undeclared informer has been idle for its linger time (CACHE-8).
 //! - `written_versions`: the minimum resource version of the first list of a kind.
-//! - `informer_entry` runs one informer from its turn (CACHE-5) to its removal (CACHE-7), and gives out its typed
-//!   views.
+//! - `informer_entry` runs one informer from its start, within the limit of first syncs (CACHE-5), to its removal
+//!   (CACHE-7), and gives out its typed views.
 //! - `shared`: the state that all handles of one cache share. `shared::run` starts informers and ends idle ones,
 //!   `shared::scope` has the default namespaces, which may change while the cache runs (CACHE-17),
 //!   `shared::namespaced_informer` tells subscribers why an informer has ended, and `shared::holds` keeps informers for
 //!   optional watches.
-//! - `live_reads`: reads from the server in the scope of one informer, with the answers in the form of the cache.
+//! - `live_reads`: reads from the server in the scope of one informer, decoded and transformed as in the cache.
 //! - [`reads`] has [`Reads`], reads of one kind as one type.
 //! - [`preflight_report`] has [`Preflight`], the permissions that the cache lacks, and proposes the missing rules.
 //! - [`cache`] has [`Cache`], the handle.

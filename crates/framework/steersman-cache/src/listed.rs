@@ -9,13 +9,13 @@ use steersman_object::ResourceVersion;
 /// version up to which it had applied all changes. All objects from one informer are of its version.
 pub type Versions = Vec<(Option<Arc<str>>, ResourceVersion)>;
 
-/// The objects of a list, with the version of each informer that was read.
+/// The objects of a list, with the resource version of each informer that was read.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Listed<K> {
     /// The objects. Objects from one informer are in the order of their keys.
     pub items: Vec<Arc<K>>,
-    /// The version of each informer that was read.
+    /// The namespace and the resource version of each informer that was read.
     pub versions: Versions,
 }
 

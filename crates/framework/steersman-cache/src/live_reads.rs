@@ -35,21 +35,21 @@ pub struct LiveReads {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveIdentity {
-    /// The object's key.
+    /// The key of the object; its name is empty if it cannot be read from the answer.
     pub key: ObjectKey,
-    /// The object's uid.
+    /// The uid of the object, which an object that was created again does not share.
     pub uid: String,
-    /// The object's resource version.
+    /// The resource version of the object in the server's answer.
     pub version: ResourceVersion,
 }
 
-/// The objects of a list. At its version, the server had no other object of the requested names.
+/// The objects of a list by the server. At the version of the list, there was no other object of the requested names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveList {
     /// The objects that the informer would receive.
     pub objects: Vec<LiveIdentity>,
-    /// The resource version of the list.
+    /// The resource version at which the server listed the objects.
     pub version: ResourceVersion,
 }
 
@@ -64,12 +64,12 @@ pub struct LiveObject<K> {
 }
 
 impl LiveReads {
-    /// Returns the informer that has the scope of the reads.
+    /// Returns the informer with the same namespace and selectors as these reads.
     pub fn untyped(&self) -> &UntypedInformer {
         &self.untyped
     }
 
-    /// Reads the object with this name.
+    /// Reads the object with this name from the server, with the result that a cached read of it would have.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl LiveReads {
         })
     }
 
-    /// Lists the metadata of the object with this name.
+    /// Lists the metadata of the object with this name: its identity, or an empty list if the object is absent.
     ///
     /// # Errors
     ///
@@ -180,8 +180,8 @@ impl LiveReads {
         request
     }
 
-    /// Removes objects with other names, because not every server applies the field selector. Keeps objects with an
-    /// unreadable name, because each may be the requested object (CACHE-4).
+    /// Removes objects with other names from a page, because not every server applies the field selector. Keeps objects
+    /// with an unreadable name, because each may be the requested object (CACHE-4).
     fn keep_named(&self, page: &mut ListPage<RawObject>, name: &str) {
         let key = self.key(name);
         page.items.retain(|arrived| {

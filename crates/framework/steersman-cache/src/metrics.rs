@@ -58,7 +58,7 @@ struct AllReadCounts {
     shown: IntCounterVec,
 }
 
-/// Collects the reads of all caches when the registry is scraped.
+/// Adds up the read counters of all caches when the registry is scraped.
 #[derive(Debug)]
 struct ReadsCollector(Arc<AllReadCounts>);
 
@@ -101,7 +101,7 @@ impl CacheMetrics {
         &self.informers
     }
 
-    /// Returns new counters for the reads of one kind in one cache.
+    /// Returns new read counters for one kind (`name`) in one cache; their sums are shown per kind.
     pub(crate) fn reads_of(&self, name: String) -> Arc<ReadCounts> {
         let counts = Arc::<ReadCounts>::default();
         let mut all = self.reads.counts.lock();

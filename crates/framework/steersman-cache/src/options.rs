@@ -105,13 +105,13 @@ impl CacheOptions {
         self
     }
 
-    /// Adds a default namespace with its own settings.
+    /// Adds a namespace in which kinds are cached by default, with settings of its own.
     pub fn default_namespace(mut self, namespace: impl Into<String>, settings: Settings) -> Self {
         self.namespaces.name(namespace.into(), settings);
         self
     }
 
-    /// Also caches all namespaces that are not default namespaces, with these settings.
+    /// Also caches kinds in all namespaces that are not default namespaces, with these settings.
     pub fn default_other_namespaces(mut self, settings: Settings) -> Self {
         self.namespaces.others = Some(settings);
         self
@@ -148,8 +148,8 @@ impl CacheOptions {
     /// informers wait, so that the start of an operator does not overload the server. The limit also applies to relists
     /// after an outage.
     ///
-    /// An informer returns its place after its sync, a failure, or 30 seconds, so a kind without a response does not
-    /// block other kinds.
+    /// An informer makes room for another after its sync, a failure, or 30 seconds, so a kind without a response does
+    /// not block other kinds.
     pub fn concurrent_syncs(mut self, informers: usize) -> Self {
         self.concurrent_syncs = informers.max(1);
         self
@@ -167,8 +167,8 @@ impl CacheOptions {
         self
     }
 
-    /// Sets the budget of decoded objects for the whole cache, in bytes, in addition to the packed objects: 0 for none,
-    /// `None` for no limit. Default: 64 MiB.
+    /// Sets the budget of decoded objects for the whole cache, in bytes, in addition to the compact form of all
+    /// objects: 0 for none, `None` for no limit. Default: 64 MiB.
     ///
     /// A read of a decoded object shares it; otherwise the read decodes the object, which takes some tens of
     /// microseconds. Objects that are read repeatedly stay decoded. The byte counts are estimates.
@@ -191,24 +191,23 @@ impl CacheOptions {
         self
     }
 
-    /// Seeds the random parts of the informers' delays, for reproducible tests. Each kind and
-    /// namespace derives its own seed.
+    /// Seeds the random parts of the informers' delays, for reproducible tests. Each kind and namespace derives its own
+    /// seed from this one.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Returns whether the options have metrics.
+    /// Returns whether [`metrics`](Self::metrics) were set.
     pub fn has_metrics(&self) -> bool {
         self.metrics.is_some()
     }
 
     /// Sets the options of the kind `K`. The last call for a kind applies.
     ///
-    /// Declares the kind: a read starts its informer without a warning, and the informer never ends
-    /// as idle. Also declares the Rust type: after the first read as `K`, the view as `K` is kept
-    /// for as long as the cache runs (CACHE-15). Starts no informer; the first read, watch or index
-    /// does.
+    /// Declares the kind: a read starts its informer without a warning, and the informer never ends as idle. Also
+    /// declares the Rust type: after the first read as `K`, the typed handle (view) is kept for as long as the cache
+    /// runs (CACHE-15). Starts no informer; the first read, watch or index does.
     pub fn by_object<K: TypedObject>(self, mut options: ByObject) -> Self {
         options.types.push(TypeId::of::<K>());
         self.by_kind(&Kind::of::<K>(), options)

@@ -97,7 +97,7 @@ impl Cache {
                 true => namespace.map(ToOwned::to_owned),
                 false => Some(CLUSTER_EVENTS.to_owned()),
             });
-            // CACHE-14: the server authorizes a list under such a selector by this name.
+            // CACHE-14: if the field selector requires a name, the server authorizes the requests for that name.
             let name = advice.coverage.only_name(namespace);
             let missing = missing_rule(&client, kind, namespace, name, &VERBS).await?;
             found.missing.extend(missing);
@@ -106,7 +106,7 @@ impl Cache {
         Ok(found)
     }
 
-    /// Returns the declared informers, ordered by kind.
+    /// Returns the declared informers and those that reads have started, ordered by kind.
     fn declared_informers(&self) -> BTreeMap<InformerKey, Advice> {
         let mut all = BTreeMap::new();
         let mut add = |coverage: &Arc<Coverage>, namespace: Option<Arc<str>>| {

@@ -27,7 +27,7 @@ pub struct Preflight {
 pub struct MissingRule {
     /// The kind that the verbs are denied for.
     pub kind: Kind,
-    /// The namespace; `None` for all namespaces and for cluster-scoped kinds.
+    /// The namespace of the needed rule; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<String>,
     /// The only object to read, if the kind is cached by a field selector that requires
     /// `metadata.name`; `None` for all objects.

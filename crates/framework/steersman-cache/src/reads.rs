@@ -38,7 +38,7 @@ use point_read::malformed;
 pub struct Reads<K> {
     shared: Arc<SharedCache>,
     coverage: Arc<Coverage>,
-    /// The number of changes of the scope before `coverage` was read.
+    /// The number of changes of the cached namespaces before `coverage` was read; after a change it is outdated.
     as_of: u64,
     of: PhantomData<fn() -> K>,
 }
@@ -48,7 +48,7 @@ impl<K: Object> Reads<K> {
         shared: Arc<SharedCache>,
         coverage: impl FnOnce(&SharedCache) -> Arc<Coverage>,
     ) -> Self {
-        // Read before the coverage, so that a change in between makes the coverage outdated.
+        // The number is read before the coverage, so that a change in between makes the coverage outdated.
         let as_of = shared.scope.changes();
         Self {
             coverage: coverage(&shared),
@@ -58,7 +58,7 @@ impl<K: Object> Reads<K> {
         }
     }
 
-    /// Returns the coverage with the present namespaces of the cache (CACHE-17).
+    /// Returns which informers the kind has with the present namespaces of the cache (CACHE-17).
     fn coverage(&self) -> Cow<'_, Arc<Coverage>> {
         if self.shared.scope.changes() == self.as_of {
             Cow::Borrowed(&self.coverage)
@@ -67,7 +67,7 @@ impl<K: Object> Reads<K> {
         }
     }
 
-    /// Returns the kind.
+    /// Returns the kind of the objects that this handle reads.
     pub fn kind(&self) -> &Kind {
         self.coverage.kind()
     }
@@ -109,7 +109,7 @@ impl<K: Object> Reads<K> {
         Ok(subscriptions)
     }
 
-    /// Returns the object, shared, like [`Cache::get`](crate::Cache::get).
+    /// Returns the object from memory, shared in an `Arc`, like [`Cache::get`](crate::Cache::get).
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl<K: Object> Reads<K> {
         async move { absent_is_none(read.await) }
     }
 
-    /// Returns the selected objects, shared, with the resource version of each informer.
+    /// Returns the selected objects, each shared in an `Arc`, with the resource version of each informer.
     ///
     /// # Errors
     ///
@@ -200,7 +200,7 @@ impl<K: Object> Reads<K> {
     ) -> Result<Listed<K>, Error> {
         let (mut items, mut versions) = (Vec::new(), Versions::new());
         let mut query = self.placed(list_options)?;
-        // Counted as one read, even if it reads several informers.
+        // The list counts as one read in the metrics, even if it reads several informers.
         let mut verb = Some(Verb::List);
         let namespace = list_options.selected_namespace();
         let namespaces = self.coverage().informers_for(namespace)?;
@@ -211,7 +211,7 @@ impl<K: Object> Reads<K> {
             };
             let found = informer.as_store().list_lazily(&query);
             let mut found = found.map_err(|_| self.unknown_index(&informer, &query))?;
-            // CACHE-12: a read of many packed objects yields to other tasks between objects.
+            // CACHE-12: a read that decodes many objects yields to other tasks between objects.
             while found.decode_next() {
                 coop::consume_budget().await;
             }
@@ -232,8 +232,8 @@ impl<K: Object> Reads<K> {
     }
 
     /// Calls `f` with each selected object without collecting the objects, and returns the resource versions of the
-    /// informers. Creates no view as `K`: without one, each object is decoded for its call and then dropped. (Reads,
-    /// subscriptions and list options with an index create a view.)
+    /// informers. If the kind has no view (typed handle that keeps objects decoded) as `K`, creates none: each object
+    /// is decoded for its call and then dropped. (Reads, subscriptions and list options with an index create a view.)
     ///
     /// # Errors
     ///
@@ -262,8 +262,8 @@ impl<K: Object> Reads<K> {
         }
     }
 
-    /// Returns the keys of the selected objects. Decodes nothing: if the kind has no view as `K`, the result includes
-    /// keys of objects that would not decode as `K`.
+    /// Returns the keys of the selected objects. Decodes nothing: if the kind was never read as `K`, the result
+    /// includes keys of objects that would not decode as `K`.
     ///
     /// # Errors
     ///
@@ -327,7 +327,7 @@ impl<K: Object> Reads<K> {
         Ok((keys.collect(), versions))
     }
 
-    /// Returns the view of a namespace's informer after its first sync. Counts the read as `verb`.
+    /// Returns the typed handle of a namespace's informer after its first sync. Counts the read as `verb`.
     fn informer(
         &self,
         namespace: Option<Arc<str>>,
@@ -338,13 +338,13 @@ impl<K: Object> Reads<K> {
             .readable(&self.coverage, namespace, verb, caller)
     }
 
-    /// Selects objects for one pass, without decoding them.
+    /// Selects objects and returns them undecoded, with the resource version of each informer.
     async fn unread(
         &self,
         list_options: &ListOptions,
         caller: &'static Location<'static>,
     ) -> Result<(Vec<UncachedObject<K>>, Versions), Error> {
-        // Refuses uncached kinds, even if another caller's informer holds their objects.
+        // An uncached kind is refused even if an informer that another caller declared holds its objects.
         self.coverage.allows_read(true)?;
         let (mut found, mut versions) = (Vec::<UncachedObject<K>>::new(), Versions::new());
         let mut query = self.placed(list_options)?;
@@ -355,7 +355,7 @@ impl<K: Object> Reads<K> {
             let (verb, shared) = (verb.take(), &self.shared);
             let existing_view = shared.existing_view::<K>(self.kind(), &namespace, verb);
             let informer = match existing_view {
-                // Indexes belong to views, so list options with an index need a view.
+                // Indexes belong to typed handles (views), so list options with an index need one.
                 None if !query.selected_indexes().is_empty() => {
                     let informer = self.informer(namespace.clone(), verb, caller).await;
                     match self.unless_left(list_options, &namespace, informer)? {

@@ -5,7 +5,7 @@ use steersman_object::{Kind, TypedObject};
 use crate::cache::Cache;
 
 impl Cache {
-    /// Removes the informers of the kind `K` and returns their number.
+    /// Ends the informers of the kind `K`, removes them from the cache and returns their number.
     ///
     /// Their watches stop, the subscriptions end at once, without the events that wait, and the cache
     /// drops the objects and the indexes of the kind. A later read or declaration creates a new informer (CACHE-7).

@@ -31,7 +31,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Creates settings without a value.
+    /// Creates settings without any value: each one is inherited, or has its default.
     pub fn new() -> Self {
         Self::default()
     }
@@ -66,8 +66,8 @@ impl Settings {
         self
     }
 
-    /// Sets whether watches request bookmarks, which keep the resume position recent without
-    /// changes. Default: true. Without bookmarks, lists are not streamed.
+    /// Sets whether watches request bookmarks, with which a watch can resume at a recent version even if no object has
+    /// changed. Default: true. Without bookmarks, lists are not streamed.
     pub fn bookmarks(mut self, on: bool) -> Self {
         self.bookmarks = Some(on);
         self
@@ -143,8 +143,8 @@ impl Settings {
     /// proportional to the number of objects with that value; other selectors examine every object.
     /// Default: no label.
     ///
-    /// [`Reads::for_each`](crate::Reads::for_each) and [`Reads::keys`](crate::Reads::keys) examine
-    /// every object regardless, unless the kind has a view as their type.
+    /// [`Reads::for_each`](crate::Reads::for_each) and [`Reads::keys`](crate::Reads::keys) examine every object
+    /// regardless, unless the kind was read as their type before.
     pub fn index_labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
         self.indexed_labels = Some(labels.into_iter().map(Into::into).collect());
         self

@@ -44,29 +44,29 @@ pub(crate) struct SharedCache {
     pub(crate) options: CacheOptions,
     pub(crate) registry: RwLock<InformerMap<InformerEntry>>,
     pub(crate) scope: Scope,
-    /// The kinds with a logged warning about an undeclared read.
+    /// The kinds with a logged warning that a read started an undeclared informer.
     warned: Mutex<HashSet<Gvk>>,
-    /// The read counters by kind; empty without metrics.
+    /// The read counters by kind, for the metrics; empty without metrics.
     reads: Mutex<HashMap<Gvk, Arc<ReadCounts>>>,
     /// A description of the credentials for messages; set when the cache runs.
     credentials: Arc<OnceLock<String>>,
-    /// The budget of decoded bodies, shared by all informers without a budget of their own.
+    /// The budget in bytes of decoded objects, shared by all informers without a budget of their own.
     budget: Budget,
-    /// The health of the server, shared by all informers (REFL-9).
+    /// The health of the server, by which one informer probes a server that is away for all others (REFL-9).
     health: ServerHealth,
-    /// A problem of the server that the owner of the cache has noted.
+    /// A problem of the whole server that the owner of the cache has noted; reads of unsynced kinds fail with it.
     pub(crate) server_problem: ServerProblem,
     /// The versions that this process wrote, which the first lists of informers must have reached (RYOW-10).
     pub(crate) written_versions: Arc<WrittenVersions>,
     /// The kinds with definitions that this program installs.
     pub(crate) installed: Mutex<Vec<Gvk>>,
-    /// The kinds with objects that this program converts.
+    /// The kinds with objects that this program converts, so that a first list may fail until it serves its webhook.
     pub(crate) converted: Mutex<Vec<Gvk>>,
     /// The field managers with applies that informers recognise.
     pub(crate) field_managers: FieldManagers,
-    /// Wakes the supervisor when an informer was declared.
+    /// Wakes the task that starts informers when an informer was declared.
     declared: Notify,
-    /// The phase of the registry, for tasks that wait for it to change.
+    /// The phase of the cache, for tasks that wait for it to change.
     phase: watch::Sender<CachePhase>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct SharedCache {
 pub(crate) enum Purpose {
     /// The caller declares the informer, so it never ends for idleness.
     Declare,
-    /// The caller holds the informer, which counts as declared meanwhile.
+    /// An optional watch keeps the informer, which counts as declared meanwhile.
     Hold,
     /// A read or a subscription of the code at this location.
     Read(&'static Location<'static>),
@@ -102,7 +102,7 @@ impl SharedCache {
         }
     }
 
-    /// Returns whether reads of a kind are served from memory.
+    /// Returns whether reads of a kind are served from memory and not from the server.
     pub(crate) fn is_cached(&self, coverage: &Coverage) -> bool {
         coverage.is_cached(|| {
             let registry = self.registry.read();
@@ -130,7 +130,7 @@ impl SharedCache {
         let kind = coverage.kind();
         let namespace = coverage.find_informer_for(key)?;
         let registry = self.registry.read();
-        // CACHE-10
+        // CACHE-10: a stopped cache answers no read from memory.
         if registry.phase == CachePhase::Stopped {
             return None;
         }
@@ -142,7 +142,7 @@ impl SharedCache {
         Some(found)
     }
 
-    /// Returns the view of a namespace's informer, after its first sync.
+    /// Returns the typed handle of a namespace's informer, after its first sync.
     pub(crate) async fn readable<K: Object>(
         &self,
         coverage: &Coverage,
@@ -155,8 +155,8 @@ impl SharedCache {
             .await
     }
 
-    /// Returns the untyped informer of a namespace, after its first sync, for one pass over the
-    /// objects. Creates no view as `K` (VIEW-5).
+    /// Returns the untyped informer of a namespace, after its first sync, for one pass over the objects. Keeps no
+    /// objects decoded as `K` (VIEW-5).
     pub(crate) async fn readable_once<K: Object>(
         &self,
         coverage: &Coverage,
@@ -172,14 +172,14 @@ impl SharedCache {
             .await
     }
 
-    /// Returns the view of a namespace's informer as `K` if it exists and may be read.
+    /// Returns the typed handle (view) of a namespace's informer for `K` if it exists and may be read.
     pub(crate) fn existing_view<K: Object>(
         &self,
         kind: &Kind,
         namespace: &Option<Arc<str>>,
         verb: Option<Verb>,
     ) -> Option<Informer<K>> {
-        // A stopped cache has no view; the next step of the caller returns the error.
+        // A stopped cache gives no handle; the caller then waits for one and gets the error.
         let entry = self.known_at(kind, namespace, None).ok()??;
         let informer = entry.existing_view().filter(Informer::has_synced)?;
         if let Some(verb) = verb {
@@ -206,7 +206,7 @@ impl SharedCache {
         {
             return Ok(read);
         }
-        // CACHE-8: the guard in `read` keeps the informer from ending as idle while this call waits.
+        // CACHE-8: the guard `entry` keeps the informer from ending as idle while this call waits.
         let (entry, read) = self.entry(kind, namespace, Purpose::Read(caller), obtain)?;
         {
             let registry = self.registry.read();
@@ -246,7 +246,7 @@ impl SharedCache {
             () = self.server_problem.occurs() => Ok(false),
         };
         match settled {
-            // CACHE-10: informers end before the cache does, so the phase decides.
+            // CACHE-10: informers end before the cache does, so the phase tells whether it has stopped.
             Ok(_) if self.registry.read().phase == CachePhase::Stopped => SyncWait::Stopped,
             Ok(true) => SyncWait::Synced,
             Ok(false) => SyncWait::Unavailable,
@@ -270,7 +270,7 @@ impl SharedCache {
         Ok(informer.subscribe())
     }
 
-    /// Returns the entry of a namespace, if it exists. Marks the entry as used and counts the read.
+    /// Returns the informer of a namespace, if it exists. Marks the informer as used and counts the read.
     fn known_at(
         &self,
         kind: &Kind,
@@ -278,7 +278,7 @@ impl SharedCache {
         verb: Option<Verb>,
     ) -> Result<Option<InformerEntry>, Error> {
         let registry = self.registry.read();
-        // CACHE-10
+        // CACHE-10: a stopped cache answers no read from memory.
         if registry.phase == CachePhase::Stopped {
             return Err(Error::Stopped { kind: kind.clone() });
         }
@@ -301,7 +301,7 @@ impl SharedCache {
         Some(Arc::clone(counts))
     }
 
-    /// Returns the entry of a namespace, created if needed, and the result of `obtain`.
+    /// Returns the informer of a namespace, created if needed, and the result of `obtain`.
     fn entry<R>(
         &self,
         kind: &Kind,
@@ -318,7 +318,7 @@ impl SharedCache {
             if registry.phase == CachePhase::Stopped {
                 return Err(Error::Stopped { kind: kind.clone() });
             }
-            // CACHE-17: read under the lock, so that a removed namespace gets no informer.
+            // CACHE-17: the namespaces are read under the lock, so that a removed namespace gets no informer.
             let coverage = self.coverage(kind);
             Self::covered(&coverage, namespace.as_ref())?;
             let (entry, new) = registry.declare(informer_key.clone(), || {
@@ -334,7 +334,7 @@ impl SharedCache {
                 let reads = self.reads_of(kind);
                 InformerEntry::new(advice, untyped, coverage.declared, reads)
             });
-            // Under the lock, so that the entry cannot end as idle before the guard exists (CACHE-8).
+            // Done under the lock, so that the informer cannot end as idle before the guard exists (CACHE-8).
             if matches!(purpose, Purpose::Declare) {
                 entry.make_permanent();
             }
@@ -343,7 +343,7 @@ impl SharedCache {
         if new {
             self.scope.index(&entry);
         }
-        // Called before the informer starts, so that its first requests cover what `obtain` needs.
+        // `obtain` is called before the informer starts, so that its first requests cover what `obtain` needs.
         let read = obtain(&entry);
         if new {
             self.declared.notify_one();
@@ -377,7 +377,7 @@ impl SharedCache {
         }
     }
 
-    /// Returns the reasons of failures of the first list that this program itself removes.
+    /// Returns the failures of a first list that need no warning, because this program removes their cause.
     pub(crate) fn expected_at_first(&self, gvk: &Gvk) -> Vec<Reason> {
         let installs = has_kind(&self.installed, gvk).then_some(Reason::NotServed);
         let converts = has_kind(&self.converted, gvk).then_some(Reason::Server);
@@ -391,7 +391,7 @@ impl SharedCache {
         let (written_versions, gvk) =
             (Arc::clone(&self.written_versions), informer_key.gvk.clone());
         let mut informer = InformerOptions::new()
-            // RYOW-10: evaluated at the start of the informer, which may be long after its declaration.
+            // RYOW-10: called at the start of the informer, which may be long after its declaration.
             .first_version(move || written_versions.of(&gvk))
             .watch_list(options.watch_list)
             .budget(self.budget.clone())
@@ -422,15 +422,15 @@ impl SharedCache {
         informer
     }
 
-    /// Waits for a phase. `self` owns the sender, so the wait cannot fail.
+    /// Waits for a phase of the cache. `self` owns the sender, so the wait cannot fail.
     async fn reaches(&self, is: impl FnMut(&CachePhase) -> bool) {
         let mut phase = self.phase.subscribe();
         let _phase = phase.wait_for(is).await;
     }
 
-    /// Waits for `until` on every informer that is declared when the cache starts to run, at most for the sync timeout
-    /// and until the cache stops. Returns these informers, without those that a read starts meanwhile. Returns `None`
-    /// if the cache did not start in time.
+    /// Waits for the future of `says` on every informer that exists when the cache starts to run, at most for the sync
+    /// timeout and until the cache stops. Returns these informers, without those that a read starts meanwhile. Returns
+    /// `None` if the cache did not start in time.
     pub(crate) async fn wait_for_all<F: Future<Output = bool>>(
         &self,
         says: impl Fn(InformerEntry) -> F,
@@ -454,7 +454,7 @@ impl SharedCache {
     }
 }
 
-/// Hashes an informer key for the seed of its delays, with the same result in every run.
+/// Hashes the key of an informer for the seed of its random delays, with the same result in every run.
 fn fingerprint(informer_key: &InformerKey) -> u64 {
     let namespace = informer_key.namespace.as_deref().unwrap_or_default();
     // The hash must not change between releases of the standard library.

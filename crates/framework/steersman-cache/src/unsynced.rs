@@ -12,13 +12,13 @@ use steersman_object::Kind;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unsynced {
-    /// The kind of the informer.
+    /// The kind that the informer caches.
     pub kind: Kind,
     /// The namespace of the informer; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<String>,
-    /// The reason, for programs.
+    /// The reason, as a value that programs can match.
     pub reason: UnsyncedReason,
-    /// The reason, for people: the server's message, or the state of the first list.
+    /// The reason, as text for people: the server's message, or the state of the first list.
     pub why: String,
     /// The remedy, if one is known.
     pub remedy: Option<String>,
@@ -31,16 +31,16 @@ pub struct Unsynced {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InformerFailure {
-    /// The kind of the informer.
+    /// The kind that the informer caches.
     pub kind: Kind,
     /// The namespace of the informer; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<String>,
     /// Whether the informer had its first sync. If so, reads return objects that become stale;
     /// otherwise reads of the kind fail.
     pub has_synced: bool,
-    /// The reason, for programs.
+    /// The reason, as a value that programs can match.
     pub reason: UnsyncedReason,
-    /// The reason, for people: the server's message, or the state of the first list.
+    /// The reason, as text for people: the server's message, or the state of the first list.
     pub why: String,
     /// The remedy, if one is known.
     pub remedy: Option<String>,
@@ -50,19 +50,19 @@ pub struct InformerFailure {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InformerReport {
-    /// The kind of the informer.
+    /// The kind that the informer caches.
     pub kind: Kind,
     /// The namespace of the informer; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<String>,
-    /// The state of the informer.
+    /// The present state, such as syncing, synced or degraded.
     pub state: InformerState,
-    /// Whether the informer had its first sync.
+    /// Whether the informer had its first sync, so that reads return its objects.
     pub has_synced: bool,
     /// Whether options, a controller, an index or a caller declared the informer; otherwise a read started it.
     pub is_declared: bool,
     /// Whether the informer asks for metadata only.
     pub is_metadata_only: bool,
-    /// The number of subscribers.
+    /// The number of live subscriptions to the informer, such as those of controllers.
     pub subscribers: usize,
     /// The instant by which the reflector will have received data, sent a request, or ended a pause; `None` unless the
     /// informer runs.

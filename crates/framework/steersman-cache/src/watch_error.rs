@@ -12,11 +12,11 @@ use steersman_object::Kind;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WatchError {
-    /// The kind of the informer.
+    /// The kind that the informer caches.
     pub kind: Kind,
     /// The namespace of the informer; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<Arc<str>>,
-    /// The class of the failure.
+    /// The reason of the failure, as a value that programs can match.
     pub reason: Reason,
     /// The server's message or a description of the failure, without the kind.
     pub message: String,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 use steersman_object::{Gvk, ResourceVersion};
 
-/// The newest resource version of each kind that this process wrote (RYOW-10).
+/// The newest resource version of each kind that this process wrote, for the first lists of informers (RYOW-10).
 #[derive(Debug, Default)]
 pub(crate) struct WrittenVersions {
     /// The newest written version of each kind; unset if the versions cannot be ordered, so that the first list must

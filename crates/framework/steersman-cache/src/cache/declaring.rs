@@ -176,7 +176,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Records an index for the informers of namespaces that are added later (CACHE-17).
+    /// Records an index, for the informers that the kind gets later in further namespaces (CACHE-17).
     fn remember<K: TypedObject>(
         &self,
         name: IndexName,

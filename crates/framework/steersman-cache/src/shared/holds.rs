@@ -13,7 +13,7 @@ use crate::informer_map::InformerKey;
 /// The informers of a kind, which count as declared until this value is dropped; see
 /// [`CacheInternals::hold`](crate::internal::CacheInternals::hold).
 ///
-/// After the drop an informer ends when it was idle for its linger time, unless it is declared otherwise.
+/// After the drop, an informer that is not declared otherwise ends once it was idle for its linger time.
 #[derive(derive_more::Debug)]
 #[debug("{:?}", held.iter().map(|held| &held.key).collect::<Vec<_>>())]
 #[must_use = "dropping it releases the informers"]
@@ -58,8 +58,8 @@ impl SharedCache {
         let Some(entry) = self.registry.read().get(key) else {
             return;
         };
-        // The first call clears the mark of an earlier use. Outside the registry's lock, because counting subscribers
-        // may wait.
+        // The first call clears the mark of an earlier use. Called outside the registry's lock, because counting
+        // subscribers may wait.
         entry.take_used();
         if entry.take_used() {
             return;
@@ -73,7 +73,7 @@ impl SharedCache {
 }
 
 impl<K: Object> HeldInformers<K> {
-    /// Returns the informers, one per cached namespace.
+    /// Returns the informers that this value keeps, one per cached namespace.
     pub fn informers(&self) -> impl Iterator<Item = &NamespacedInformer<K>> {
         self.held.iter().map(|held| &held.informer)
     }

@@ -9,7 +9,7 @@ use super::{Purpose, SharedCache};
 use crate::error::Error;
 use crate::informer_entry::{InformerEntry, UseGuard};
 
-/// An informer with its namespace. Cheap to clone.
+/// An informer with its namespace and the reason of its end. Cheap to clone.
 #[derive(Clone, derive_more::Debug)]
 #[debug("NamespacedInformer {{ kind: {:?}, namespace: {namespace:?}, .. }}", entry.kind())]
 pub struct NamespacedInformer<K: Object> {
@@ -68,12 +68,12 @@ impl SharedCache {
 }
 
 impl<K: Object> NamespacedInformer<K> {
-    /// Returns the namespace; `None` for all namespaces.
+    /// Returns the namespace of the informer; `None` for all namespaces without their own informer.
     pub fn namespace(&self) -> Option<&Arc<str>> {
         self.namespace.as_ref()
     }
 
-    /// Returns the informer.
+    /// Returns the informer, which holds the objects of [`namespace`](Self::namespace) alone.
     pub fn informer(&self) -> &Informer<K> {
         &self.informer
     }

@@ -18,8 +18,8 @@ use crate::idle_informers::IdleInformers;
 use crate::informer_entry::InformerEntry;
 use crate::informer_map::CachePhase;
 
-/// The interval at which views without a read since the previous sweep are dropped. An unused view exists for one to
-/// two intervals.
+/// The interval at which typed handles (views) without a read since the previous sweep are dropped. An unused view
+/// exists for one to two intervals.
 const SWEEP: Duration = Duration::from_secs(5 * 60);
 
 /// A cache that is marked as running; see [`Cache::begin`](crate::Cache::begin).
@@ -70,7 +70,7 @@ impl SharedCache {
 
     /// CACHE-8: ends undeclared informers that were idle for the linger time.
     fn end_idle(&self, linger: &mut IdleInformers) {
-        // Outside the registry's lock, which every read takes, because counting subscribers may wait for a writer.
+        // Done outside the registry's lock, which every read takes, because counting subscribers may wait for a writer.
         let keyed_entries = self.registry.read().keyed_entries().into_iter();
         let undeclared = keyed_entries.filter(|(_, entry)| !entry.is_permanent());
         let undeclared = undeclared.map(|(informer_key, entry)| (informer_key, entry.take_used()));
@@ -121,7 +121,7 @@ impl StartedCache {
         client_config: ClientConfig,
         cancel: CancellationToken,
     ) -> Result<(), Error> {
-        // CLIENT-12: informers recognise the applies of this program.
+        // CLIENT-12: informers keep digests of this program's applies, so that equal applies are recognized.
         self.shared.field_managers.note(&client_config.program());
         if let Some(credentials) = client_config.credentials() {
             // A cache runs once, so the value was not set before.
@@ -132,8 +132,8 @@ impl StartedCache {
     }
 }
 
-/// CACHE-11: every end of a run, also by a drop or a panic, releases the tasks that wait for the
-/// cache.
+/// CACHE-11: every end of a run, also by a drop or a panic, releases the tasks that wait for informers that never
+/// started.
 impl Drop for StartedCache {
     fn drop(&mut self) {
         let declared = {

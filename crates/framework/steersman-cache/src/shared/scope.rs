@@ -18,13 +18,13 @@ use crate::options::{CacheOptions, Namespaces};
 use crate::settings::Settings;
 use crate::type_map::ByType;
 
-/// The namespaces of a cache and the coverages of its kinds.
+/// The namespaces of a cache, and for each kind the informers that it gets there (its coverage).
 ///
 /// `namespaces`, `coverages` and `indexes` may be locked while the registry is locked, and the registry while
 /// `typed` is.
 #[derive(Default)]
 pub(crate) struct Scope {
-    /// The default namespaces.
+    /// The default namespaces with their settings, which may change while the cache runs.
     namespaces: RwLock<Namespaces>,
     coverages: Mutex<HashMap<Gvk, Arc<Coverage>>>,
     /// The coverages by Rust type, so that a read need not build the name of its kind.
@@ -33,7 +33,7 @@ pub(crate) struct Scope {
     /// The number of changes of the namespaces, for tasks that wait for a change; sent after the informers have
     /// changed.
     pub(crate) changed: watch::Sender<u64>,
-    /// Held during a change of the namespaces, and while an index is added.
+    /// Locked during a change of the namespaces, and while an index is added.
     changing: Mutex<()>,
     pub(crate) indexes: Mutex<HashMap<Gvk, BTreeMap<IndexName, AddIndex>>>,
 }
@@ -51,8 +51,8 @@ impl Scope {
         }
     }
 
-    /// Returns the number of changes of the namespaces. A coverage that was read before the last change may be
-    /// outdated.
+    /// Returns the number of changes of the namespaces. What was read of a kind's coverage before the last change may
+    /// be outdated.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -62,13 +62,13 @@ impl Scope {
         self.changing.lock()
     }
 
-    /// Records an index of a kind, for the informers of namespaces that are added later.
+    /// Records an index of a kind, for the informers that the kind gets later in further namespaces.
     pub(crate) fn add_index(&self, gvk: Gvk, name: IndexName, add: AddIndex) {
         let mut indexes = self.indexes.lock();
         indexes.entry(gvk).or_default().insert(name, add);
     }
 
-    /// Adds the registered indexes to a new informer.
+    /// Adds the recorded indexes of its kind to a new informer.
     pub(crate) fn index(&self, entry: &InformerEntry) {
         let known = self.indexes.lock().get(entry.kind().gvk()).cloned();
         for add in known.into_iter().flat_map(BTreeMap::into_values) {
@@ -109,17 +109,17 @@ impl SharedCache {
         coverage
     }
 
-    /// Returns the coverage of a kind if it was computed before.
+    /// Returns which informers a kind gets, if that was computed before.
     pub(crate) fn known(&self, gvk: &Gvk) -> Option<Arc<Coverage>> {
         self.scope.coverages.lock().get(gvk).cloned()
     }
 
-    /// Returns the coverage of a kind known at compile time.
+    /// Returns which informers the kind of a Rust type gets.
     pub(crate) fn coverage_of<K: TypedObject>(&self) -> Arc<Coverage> {
         if let Some(coverage) = self.scope.typed.read().get(&TypeId::of::<K>()) {
             return Arc::clone(coverage);
         }
-        // Under the lock, so that a change of the namespaces finds this coverage.
+        // Computed under the lock, so that a change of the namespaces finds this coverage and updates it.
         let mut typed = self.scope.typed.write();
         let coverage = self.coverage(&Kind::of::<K>());
         typed.insert(TypeId::of::<K>(), Arc::clone(&coverage));
@@ -154,7 +154,8 @@ impl SharedCache {
             *is_whole |= !entry.untyped().is_metadata_only();
         }
         for (kind, is_whole) in kinds {
-            // Called before the informer starts, so that it requests whole objects from the start where needed.
+            // `need` is called before the informer starts, so that it requests whole objects from the start where
+            // needed.
             let need = |entry: &InformerEntry| {
                 if is_whole {
                     entry.untyped().need::<DynamicObject>();
@@ -184,7 +185,7 @@ impl SharedCache {
         }
         let is_other = |(name, _): &(String, Settings)| name != namespace;
         self.scope.namespaces.write().named.retain(is_other);
-        // Refreshed before the informers end, so that no read starts one of them again.
+        // The coverages change before the informers end, so that no read starts one of them again.
         self.scope.refresh(&self.options);
         let in_namespace = self.registry.read().keyed_entries().into_iter();
         let in_namespace =
@@ -193,7 +194,7 @@ impl SharedCache {
             let coverage = self.coverage(entry.kind());
             let is_covered = coverage.settings(Some(namespace)).is_some();
             if !is_covered && self.registry.write().remove_if(&key, |_| true).is_some() {
-                // Outside the lock of the registry, because the end notifies subscribers.
+                // Ended outside the lock of the registry, because the end notifies subscribers.
                 entry.leave_scope();
             }
         }
@@ -201,7 +202,7 @@ impl SharedCache {
         Ok(true)
     }
 
-    /// Refuses an informer of a namespace that was removed after the caller read the coverage.
+    /// Returns an error for an informer of a namespace that was removed after the caller read the namespaces.
     pub(crate) fn covered(coverage: &Coverage, namespace: Option<&Arc<str>>) -> Result<(), Error> {
         match namespace {
             Some(namespace) if coverage.settings(Some(namespace)).is_none() => {
