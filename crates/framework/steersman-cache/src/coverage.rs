@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::options::{ByObject, CacheOptions, Namespaces, Undeclared};
 use crate::settings::Settings;
 
-/// Kinds that an undeclared read does not cache cluster-wide, because they hold credentials or large files.
+/// Kinds that a read without a declaration does not cache cluster-wide: they hold credentials or large files.
 const GUARDED: &[&str] = &["Secret", "ConfigMap"];
 
 /// The part of one kind that the cache holds, as the options define it.
@@ -149,7 +149,7 @@ impl Coverage {
         Ok(one.namespace.clone())
     }
 
-    /// Refuses reads of an uncached kind, and undeclared reads that the options do not allow.
+    /// Refuses reads of an uncached kind, and reads of a kind without a declaration if the options do not allow them.
     pub(crate) fn allows_read(&self, is_declared: bool) -> Result<(), Error> {
         if !self.cached {
             let kind = self.kind.clone();

@@ -59,7 +59,7 @@ pub enum Error {
         /// The kind that the options send to the server.
         kind: Kind,
     },
-    /// The kind is undeclared, and too sensitive or too large for an implicit cluster-wide cache.
+    /// Nothing declares the kind, and it is too sensitive or too large for an implicit cluster-wide cache.
     #[error(
         "{kind} is not declared, and an undeclared read does not start a cluster-wide cache of it: \
          declare it with `{line}`, or read it through `Client::live`"
@@ -70,7 +70,7 @@ pub enum Error {
         /// The line of the cache options that declares the kind.
         line: String,
     },
-    /// The kind is undeclared, and the options forbid undeclared reads.
+    /// Nothing declares the kind, and the options forbid reads of undeclared kinds.
     #[error(
         "{kind} is not declared, and `on_undeclared` forbids undeclared reads: declare \
          it with `{line}`, or read it through `Client::live`"
@@ -147,7 +147,7 @@ pub enum Error {
     NoIndex {
         /// The kind without this index.
         kind: Kind,
-        /// The name of the index in the list options.
+        /// The requested name, which no index of the kind has.
         index: String,
     },
     /// A read as one type names an index by a typed key of another type.

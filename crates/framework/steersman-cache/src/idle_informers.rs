@@ -1,15 +1,15 @@
-//! Machine: decides when an undeclared informer has been idle for its linger time (`CacheOptions::linger`).
+//! Machine: decides when an informer that only reads started (undeclared) has been idle for its linger time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::informer_map::InformerKey;
 
-/// The number of checks per linger time. A read only sets a bit, so the time of the last read is known to the precision
-/// of one check interval.
+/// The number of checks per linger time (`CacheOptions::linger`). A read only sets a bit, so the time of the last read
+/// is known to the precision of one check interval.
 const CHECKS: u32 = 10;
 
-/// The idle undeclared informers, each with the time of the first check that found it idle.
+/// The idle informers that only reads started (undeclared), each with the time of the first check that found it idle.
 #[derive(Debug)]
 pub(crate) struct IdleInformers {
     after: Option<Duration>,
@@ -18,7 +18,7 @@ pub(crate) struct IdleInformers {
 }
 
 impl IdleInformers {
-    /// `after` is the linger time; `None` means that no informer ends because it is idle.
+    /// `after` is the linger time, after which an idle informer ends; with `None` idle informers go on.
     pub(crate) fn new(after: Option<Duration>, now: Instant) -> Self {
         let mut linger = Self {
             after,

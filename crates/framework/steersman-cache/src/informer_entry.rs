@@ -1,4 +1,4 @@
-//! Driver: runs one informer from its start to its removal, gives out its typed views, and waits for its sync.
+//! Driver: runs one informer from its start to its removal, gives out its typed handles, and waits for its sync.
 
 use std::any::TypeId;
 use std::future::Future;
@@ -109,8 +109,8 @@ impl InformerEntry {
         if let Some(known) = self.inner.types.read().get::<Informer<K>>(permanent) {
             return known.clone();
         }
-        // Created outside the lock, because a new view decodes the stored objects. Two views of one type share their
-        // state.
+        // The view (typed handle) is created outside the lock, because that decodes the stored objects. Two views of
+        // one type share their state.
         let informer = self.inner.untyped.view::<K>();
         self.inner.types.write().put(informer.clone(), permanent);
         informer
@@ -121,8 +121,8 @@ impl InformerEntry {
         self.inner.types.read().get::<Informer<K>>(false).cloned()
     }
 
-    /// Returns an object if the view as `K` exists and has the object decoded. Never waits for a lock, so `None` does
-    /// not mean that the object is absent.
+    /// Returns an object if the typed handle (view) for `K` exists and has the object decoded. Never waits for a lock,
+    /// so `None` does not mean that the object is absent.
     pub(crate) fn decoded<K: Object>(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let types = self.inner.types.try_read()?;
         types.get::<Informer<K>>(false)?.as_store().get_decoded(key)
@@ -291,7 +291,8 @@ impl InformerEntry {
         let has_synced = self.has_synced();
         let is_failure = match unsynced.reason {
             UnsyncedReason::Failing(_) | UnsyncedReason::Stopped => true,
-            // An undeclared informer may be started again by any read, so its incomplete first sync is no failure.
+            // An informer that a read started may be started again by a read, so its incomplete first sync is no
+            // failure.
             UnsyncedReason::NotStarted | UnsyncedReason::Syncing => {
                 !has_synced && self.is_permanent()
             }

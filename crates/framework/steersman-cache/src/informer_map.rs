@@ -1,4 +1,4 @@
-//! Machine: the informer entries by kind and namespace, each created once and started once.
+//! Machine: one entry for each kind and namespace with an informer, created once and started once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct InformerKey {
 pub(crate) enum CachePhase {
     /// Informers are declared; none runs.
     Declaring,
-    /// Informers run; a new entry starts at once.
+    /// Informers run; an informer that is declared now starts at once.
     Running,
     /// The cache has stopped; no informer starts.
     Stopped,
@@ -25,7 +25,7 @@ pub(crate) enum CachePhase {
 
 type ByNamespace<E> = BTreeMap<Option<Arc<str>>, E>;
 
-/// All informer entries, and the keys of the entries that have not been started.
+/// All informers by kind and namespace, and the keys of those that have not been started.
 #[derive(Debug)]
 pub(crate) struct InformerMap<E> {
     entries: BTreeMap<Gvk, ByNamespace<E>>,
@@ -46,14 +46,14 @@ impl<E: Clone> InformerMap<E> {
         self.at(&informer_key.gvk, &informer_key.namespace).cloned()
     }
 
-    /// Returns the entry of a kind and namespace like [`get`](Self::get), without allocating a key.
+    /// Returns the informer of a kind and namespace like [`get`](Self::get), without allocating a key.
     pub(crate) fn at(&self, gvk: &Gvk, namespace: &Option<Arc<str>>) -> Option<&E> {
         self.entries.get(gvk)?.get(namespace)
     }
 
-    /// Returns the entry of a key, made by `make` if it does not exist, and whether it is new.
+    /// Returns the informer of a key, made by `make` if it does not exist, and whether it is new.
     ///
-    /// CACHE-1: all callers from all tasks get the same entry.
+    /// CACHE-1: all callers from all tasks get the same informer.
     pub(crate) fn declare(
         &mut self,
         informer_key: InformerKey,
@@ -74,9 +74,9 @@ impl<E: Clone> InformerMap<E> {
         places.flat_map(BTreeMap::values).cloned().collect()
     }
 
-    /// Removes and returns the entries of a kind. Those that were not started never start.
+    /// Removes and returns the informers of a kind. Those that were not started never start.
     ///
-    /// CACHE-7: a later declaration creates a new entry, which starts once.
+    /// CACHE-7: a later declaration creates a new informer, which starts once.
     pub(crate) fn remove(&mut self, gvk: &Gvk) -> Vec<E> {
         self.to_start
             .retain(|informer_key| informer_key.gvk != *gvk);
@@ -84,7 +84,7 @@ impl<E: Clone> InformerMap<E> {
         removed.into_values().collect()
     }
 
-    /// Removes and returns the entry of a key if `may` returns true for it.
+    /// Removes and returns the informer of a key if `may` returns true for it.
     pub(crate) fn remove_if(
         &mut self,
         informer_key: &InformerKey,
@@ -106,7 +106,7 @@ impl<E: Clone> InformerMap<E> {
         first
     }
 
-    /// Returns every entry that has not been started, each once; none unless the cache is running.
+    /// Returns every informer that has not been started, each once; none unless the cache is running.
     pub(crate) fn take_unstarted(&mut self) -> Vec<E> {
         if self.phase != CachePhase::Running {
             return Vec::new();
@@ -120,7 +120,7 @@ impl<E: Clone> InformerMap<E> {
         self.phase = CachePhase::Stopped;
     }
 
-    /// Returns every entry with its key, ordered by kind and namespace.
+    /// Returns every informer with its key, ordered by kind and namespace.
     pub(crate) fn keyed_entries(&self) -> Vec<(InformerKey, E)> {
         let kinds = self.entries.iter();
         let keyed_entries = kinds.flat_map(|(gvk, places)| {
@@ -132,7 +132,7 @@ impl<E: Clone> InformerMap<E> {
         keyed_entries.collect()
     }
 
-    /// Returns every entry, ordered by kind and namespace.
+    /// Returns every informer, ordered by kind and namespace.
     pub(crate) fn entries(&self) -> Vec<E> {
         let entries = self.entries.values().flat_map(BTreeMap::values);
         entries.cloned().collect()

@@ -58,7 +58,7 @@ pub(crate) struct Namespaces {
     pub(crate) others: Option<Settings>,
 }
 
-/// The behaviour of a read of an undeclared kind.
+/// The behaviour of a read of a kind that neither options, a controller, an index nor a caller declares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Undeclared {
@@ -124,7 +124,7 @@ impl CacheOptions {
         self
     }
 
-    /// Sets the behaviour of reads of undeclared kinds. Default: [`Undeclared::Start`].
+    /// Sets the behaviour of reads of kinds that nothing declares. Default: [`Undeclared::Start`].
     pub fn on_undeclared(mut self, undeclared: Undeclared) -> Self {
         self.undeclared = undeclared;
         self

@@ -38,7 +38,7 @@ use point_read::malformed;
 pub struct Reads<K> {
     shared: Arc<SharedCache>,
     coverage: Arc<Coverage>,
-    /// The number of changes of the cached namespaces before `coverage` was read; after a change it is outdated.
+    /// The number of changes of the cached namespaces before `coverage` was read; a later change makes it outdated.
     as_of: u64,
     of: PhantomData<fn() -> K>,
 }

@@ -21,7 +21,7 @@ impl Cache {
         self.shared.scope.indexes.lock().remove(kind.gvk());
         let removed = self.shared.registry.write().remove(kind.gvk());
         for entry in &removed {
-            // Outside the lock of the registry, because `end` notifies subscribers.
+            // `end` is called outside the lock of the registry, because it notifies subscribers.
             entry.end();
         }
         removed.len()

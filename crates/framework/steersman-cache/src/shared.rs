@@ -357,8 +357,8 @@ impl SharedCache {
         Ok((entry, read))
     }
 
-    /// Warns about an undeclared kind, once per kind: the kind's informer ends when idle, and lists again on the next
-    /// read.
+    /// Warns, once per kind, that a read started an informer of an undeclared kind: such an informer ends when idle,
+    /// and lists again on the next read.
     fn warn_undeclared(&self, coverage: &Coverage, caller: &'static Location<'static>) {
         let kind = coverage.kind();
         if self.warned.lock().insert(kind.gvk().clone()) {

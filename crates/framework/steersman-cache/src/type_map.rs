@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A map from `TypeId` to `T`. The hasher is trivial, because every read looks up an entry.
+/// A map from a Rust type to a `T`. The hasher is trivial, because every read looks up a type.
 pub(crate) type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<TypeIdHasher>>;
 
 /// A hasher that returns a `TypeId` unchanged, because a `TypeId` is a hash that no input controls.
@@ -21,9 +21,9 @@ pub(crate) struct TypeMap {
 struct TypeValue {
     of: TypeId,
     value: Box<dyn Any + Send + Sync>,
-    /// Whether the value stays even if it is not used.
+    /// Whether `sweep` keeps the value even if it is not used.
     permanent: AtomicBool,
-    /// Whether the value was used since the last sweep.
+    /// Whether the value was used since the last call of `sweep`.
     used: AtomicBool,
 }
 

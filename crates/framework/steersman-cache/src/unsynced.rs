@@ -60,7 +60,7 @@ pub struct InformerReport {
     pub has_synced: bool,
     /// Whether options, a controller, an index or a caller declared the informer; otherwise a read started it.
     pub is_declared: bool,
-    /// Whether the informer asks for metadata only.
+    /// Whether the informer requests only the metadata of its objects.
     pub is_metadata_only: bool,
     /// The number of live subscriptions to the informer, such as those of controllers.
     pub subscribers: usize,
@@ -73,8 +73,7 @@ pub struct InformerReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UnsyncedReason {
-    /// The informer has sent no request: the cache does not run, or the informer waits for its turn
-    /// among the first syncs.
+    /// The informer has sent no request: the cache does not run, or too many other informers are in their first sync.
     NotStarted,
     /// The first list has not ended.
     Syncing,

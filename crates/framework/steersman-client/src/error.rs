@@ -193,7 +193,7 @@ pub enum Error {
     /// A live read selects by a field index, which only the cache has.
     #[error("{kind} is read live here, and the field index {index:?} exists in the cache only")]
     IndexNeedsCache {
-        /// The kind of the objects that were to be listed.
+        /// The kind of the objects that were to be selected.
         kind: Kind,
         /// The name of the index in the list options.
         index: String,

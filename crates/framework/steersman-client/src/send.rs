@@ -200,7 +200,7 @@ impl RequestSender {
         repeats: &mut Repeats,
     ) -> Result<(), Error> {
         if error.is_kind_not_served() {
-            // The mapper then asks the server for the kinds of this group anew.
+            // The mapper then asks the server again for the kinds of this group.
             self.mapper.forget(kind.gvk().group());
         }
         let Some(wait) = repeats.wait(&error, method.is_none(), self.options.retry_after_limit)

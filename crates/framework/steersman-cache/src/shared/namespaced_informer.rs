@@ -30,7 +30,7 @@ impl SharedCache {
             let as_of = self.scope.changes();
             let namespaces = self.coverage(kind).informers().into_iter();
             match namespaces.map(&obtain).collect() {
-                // The namespace was removed after the coverage was read, so it is left out.
+                // The namespace was removed after `namespaces` was computed, so it is left out.
                 Err(error) if Error::is_outside_scope(&error) => {}
                 obtained if self.scope.changes() == as_of => return obtained,
                 _ => {}

@@ -68,7 +68,7 @@ impl SharedCache {
         Ok(())
     }
 
-    /// CACHE-8: ends undeclared informers that were idle for the linger time.
+    /// CACHE-8: ends informers that only reads started (undeclared) and that were idle for the linger time.
     fn end_idle(&self, linger: &mut IdleInformers) {
         // Done outside the registry's lock, which every read takes, because counting subscribers may wait for a writer.
         let keyed_entries = self.registry.read().keyed_entries().into_iter();

@@ -1,4 +1,4 @@
-//! Handle: the namespaces of a cache, which may change while it runs, and the coverages of its kinds.
+//! Handle: the namespaces of a cache, which may change while it runs, and the informers that each kind gets there.
 
 use std::any::TypeId;
 use std::collections::{BTreeMap, HashMap};
@@ -27,7 +27,7 @@ pub(crate) struct Scope {
     /// The default namespaces with their settings, which may change while the cache runs.
     namespaces: RwLock<Namespaces>,
     coverages: Mutex<HashMap<Gvk, Arc<Coverage>>>,
-    /// The coverages by Rust type, so that a read need not build the name of its kind.
+    /// The coverages (which informers a kind gets) by Rust type, so that a read need not build the name of its kind.
     pub(crate) typed: RwLock<ByType<Arc<Coverage>>>,
     changes: AtomicU64,
     /// The number of changes of the namespaces, for tasks that wait for a change; sent after the informers have
@@ -51,8 +51,7 @@ impl Scope {
         }
     }
 
-    /// Returns the number of changes of the namespaces. What was read of a kind's coverage before the last change may
-    /// be outdated.
+    /// Returns the number of changes of the namespaces. A coverage that was read before a change is outdated.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -185,7 +184,7 @@ impl SharedCache {
         }
         let is_other = |(name, _): &(String, Settings)| name != namespace;
         self.scope.namespaces.write().named.retain(is_other);
-        // The coverages change before the informers end, so that no read starts one of them again.
+        // The kinds lose the namespace before its informers end, so that no read starts one of them again.
         self.scope.refresh(&self.options);
         let in_namespace = self.registry.read().keyed_entries().into_iter();
         let in_namespace =

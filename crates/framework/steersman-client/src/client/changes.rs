@@ -1,4 +1,4 @@
-//! Handle: the verbs of a client that change an existing object by difference.
+//! Handle: the methods of a client that change an existing object by difference.
 
 use steersman_object::{AsObject, Object};
 

@@ -183,7 +183,7 @@ impl Client {
         let established = self.await_condition(&key, is_crd_established(), timeout);
         Box::pin(established).await?;
         let spec = &definition.spec;
-        // The server may have served the kind before, with other versions, so the mapper has to ask again.
+        // The server may have served the kind before, with other versions that the mapper still knows.
         self.mapper().forget(&spec.group);
         for version in spec.versions.iter().filter(|version| version.served) {
             let gvk = Gvk::new(&*spec.group, &*version.name, &*spec.names.kind);

@@ -1,4 +1,4 @@
-//! Handle: the verbs of a client that write.
+//! Handle: the methods of a client that send writes.
 
 use kube_core::DynamicObject;
 use serde::Serialize;
@@ -203,7 +203,7 @@ impl<S> Client<S> {
         self.delete_knowing::<K>(key, options, version).await
     }
 
-    /// Deletes an object that existed at `version`, if a version is known: the cache must pass it (RYOW-9).
+    /// Deletes an object that existed at `version`, if one is known. Reads wait until the cache has passed it (RYOW-9).
     async fn delete_knowing<K: Object>(
         &self,
         key: &ObjectKey,

@@ -44,7 +44,7 @@ pub(crate) enum NotedWrite {
         /// A resource version at which the object existed, if one is known.
         at: Option<ResourceVersion>,
         /// Whether the cache held the object when the delete was sent. If so, the object does not appear in the cache
-        /// later (RYOW-9).
+        /// after its removal (RYOW-9).
         was_stored: bool,
         /// Whether the deleted object had neither finalizers nor a grace period. If so, a terminating object in the
         /// cache is an older state of it (RYOW-2).

@@ -156,7 +156,7 @@ impl WriteTracker {
             let (key, at) = (key.clone(), list.version.clone());
             self.note(question.writer, gvk, NotedWrite::Absent { key, at });
         }
-        // The question is forgotten last, so that a concurrent read finds either the question or the known write.
+        // `question` is forgotten last, so that a concurrent read finds either the question or the recorded write.
         self.close(gvk, question);
     }
 
@@ -225,7 +225,7 @@ impl WriteTracker {
     pub(crate) fn note_version(&self, write: &Write, outcome: &WriteOutcome<'_>) {
         let version = match outcome {
             WriteOutcome::Refused(_) => return,
-            // The answer to a delete may have the version before the delete, so it is not noted.
+            // The answer to a delete may have the version before the delete, so this version is not passed on.
             WriteOutcome::Done(Some(written)) if !is_delete(write, written) => {
                 written.version.clone()
             }
