@@ -101,7 +101,7 @@ pub enum Error {
     Scope {
         /// The namespace to add or to remove.
         namespace: String,
-        /// The reason for the refusal.
+        /// The reason why the namespace cannot be added or removed.
         problem: String,
     },
     /// The caller requested the only informer of a kind that is cached in several namespaces, with one informer each.
@@ -179,7 +179,7 @@ pub enum Error {
         /// The kind of the indexed objects.
         kind: Kind,
     },
-    /// The options contradict themselves.
+    /// The cache options of one kind contradict themselves.
     #[error("the cache options for {kind} cannot be used: {problem}")]
     Options {
         /// The kind of the options.

@@ -215,7 +215,7 @@ impl Settings {
     }
 }
 
-/// Applies `set` to the options if there is a value.
+/// Passes `value` to `set`, if there is one, and returns the changed options.
 fn with<T>(
     options: InformerOptions,
     value: Option<T>,

@@ -52,7 +52,7 @@ pub(crate) struct SharedCache {
     credentials: Arc<OnceLock<String>>,
     /// The budget in bytes of decoded objects, shared by all informers without a budget of their own.
     budget: Budget,
-    /// The health of the server, by which one informer probes a server that is away for all others (REFL-9).
+    /// The health of the server: in an outage, one informer probes the server for all others (REFL-9).
     health: ServerHealth,
     /// A problem of the whole server that the owner of the cache has noted; reads of unsynced kinds fail with it.
     pub(crate) server_problem: ServerProblem,
@@ -238,7 +238,7 @@ impl SharedCache {
     /// for the sync timeout.
     async fn outcome(&self, read: &impl Readable) -> SyncWait {
         let settled = tokio::select! {
-            // The informer's own outcome wins over a simultaneous stop.
+            // If the cache stops at the same moment, the informer's own outcome counts.
             biased;
             settled = timeout(self.options.sync_timeout, settled(read)) => settled,
             () = self.reaches(|phase| *phase == CachePhase::Stopped) => return SyncWait::Stopped,
@@ -457,7 +457,7 @@ impl SharedCache {
 /// Hashes the key of an informer for the seed of its random delays, with the same result in every run.
 fn fingerprint(informer_key: &InformerKey) -> u64 {
     let namespace = informer_key.namespace.as_deref().unwrap_or_default();
-    // The hash must not change between releases of the standard library.
+    // FNV, because the standard library's hash may change between its releases.
     let mut hasher = FnvHasher::default();
     hasher.write(format!("{}/{namespace}", informer_key.gvk).as_bytes());
     hasher.finish()

@@ -160,7 +160,7 @@ pub enum Error {
         /// The key that the closure gave the object.
         to: ObjectKey,
     },
-    /// An object did not meet a condition in time.
+    /// The awaited object did not meet the condition before the time limit.
     #[error(
         "{kind} {key} did not meet the condition `{condition}` within {timeout:?}: {last_seen}"
     )]

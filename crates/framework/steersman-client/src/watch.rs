@@ -119,7 +119,7 @@ impl<K> ObjectWatch<K> {
         self.stream.next().await
     }
 
-    /// Returns the reasons, with remedies, why the watch does not follow its server at the moment; empty if it does.
+    /// Returns the reasons, with remedies, why the watch does not follow its server at the moment; empty otherwise.
     pub fn informer_failures(&self) -> Vec<InformerFailure> {
         self.cache.informer_failures()
     }

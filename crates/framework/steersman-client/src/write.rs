@@ -147,7 +147,7 @@ impl RequestId {
         &self.controller
     }
 
-    /// Returns the key of the request; `None` if its type is not `K`.
+    /// Returns the key that the request reconciles; `None` if the type of the key is not `K`.
     pub fn key<K: Eq + Hash + fmt::Debug + Send + Sync + 'static>(&self) -> Option<&K> {
         let key: &dyn Any = &*self.key;
         key.downcast_ref()

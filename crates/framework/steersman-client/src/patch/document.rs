@@ -1,4 +1,4 @@
-//! Machine: makes the body of an apply, and reads the conflicts of a refused one.
+//! Machine: makes the body of an apply, and reads the conflicts of a refused apply.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};

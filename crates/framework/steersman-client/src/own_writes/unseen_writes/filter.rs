@@ -66,7 +66,7 @@ impl Filter {
         self.len.fetch_add(1, Ordering::Release);
     }
 
-    /// Takes a remembered write that [`add`](Self::add) counted out of the counts again.
+    /// Ends the count of a remembered write that [`add`](Self::add) counted with the same arguments.
     pub(super) fn remove(&self, writer: WriterHash, name: Option<&str>) {
         for counter in self.counters(writer, name) {
             counter.fetch_sub(1, Ordering::Release);

@@ -32,7 +32,7 @@ pub(crate) struct Note {
     /// Whether the object of `uid` was deleted after `version`.
     pub(super) deleted: bool,
     /// Whether the deleted object had neither finalizers nor a grace period. If so, a terminating object in the cache
-    /// is an older state.
+    /// is an older state, and reads still wait (RYOW-2).
     pub(super) is_final: bool,
     /// The newest resource version at which the server had no object of this key. An object that the cache receives at
     /// a later version counts as alive, whatever its uid (RYOW-7).
