@@ -1,6 +1,6 @@
 //! Words: `ChangeType`, the type of the watch event that a revision causes.
 
-/// The type of the watch event that a revision causes.
+/// The type of the watch event for one revision, that is one write of one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeType {
     /// The revision created the object.

@@ -1,4 +1,4 @@
-//! Words: the decoded forms of an object, with and without its managedFields.
+//! Words: `Decoded`, the decoded value of an object, with and without its managedFields.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -10,21 +10,21 @@ use super::change_type::ChangeType;
 use super::later_reads::ReadReporter;
 use super::revision_text::{MANAGED, ManagedFields, RevisionText};
 
-/// An object that is decoded at its first use and stays decoded for the lifetime of this value.
+/// An object as JSON, and its value, which is decoded at the first use and kept for the lifetime of this struct.
 ///
-/// About half of the nodes of an object are its managedFields, which little code needs. The server works with the lean
-/// form, which does not have them; the whole object is built on demand (SRV-STORE-8).
+/// About half of the nodes of an object are its managedFields, which little code needs. The server works with `lean`,
+/// the object without managedFields; `whole`, with managedFields, is built on demand (SRV-STORE-8).
 #[derive(Debug)]
 pub struct Decoded {
     pub(super) text: Arc<RevisionText>,
     lean: OnceLock<Arc<Value>>,
     whole: OnceLock<Box<Value>>,
-    /// The reporter that is told when an object of the store is decoded again.
+    /// Is told when this copy is decoded again. `None` for copies outside the store and for newly written objects.
     reporter: Option<Box<ReadReporter>>,
 }
 
 impl Decoded {
-    /// Creates an object from its lean form, which is not serialised yet.
+    /// Creates an object from its value without managedFields, not serialised yet. `made`: the type of its watch event.
     pub(super) fn new(lean: Value, managed: ManagedFields, made: Option<ChangeType>) -> Self {
         let lean = Arc::new(lean);
         Self {
@@ -35,7 +35,7 @@ impl Decoded {
         }
     }
 
-    /// Returns a copy of the object that is not decoded. The reporter is told when the copy is decoded.
+    /// Returns a copy that shares the JSON but is not decoded. Decoding the copy tells `reporter`, if there is one.
     pub(super) fn fold(&self, reporter: Option<ReadReporter>) -> Self {
         Self {
             text: Arc::clone(&self.text),
@@ -85,7 +85,7 @@ impl Decoded {
         self.lean.get().is_some() || self.whole.get().is_some()
     }
 
-    // The bytes were serialised from a value, so they parse; null is also the result of indexing an absent member.
+    // Parsing cannot fail, because the bytes were serialised from a value; so the default, null, is never used.
     fn read_whole(&self) -> Value {
         let (Some(lean), Some(managed)) = (self.decoded(), self.managed()) else {
             return serde_json::from_slice(self.text.bytes()).unwrap_or_default();

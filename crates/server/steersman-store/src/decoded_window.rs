@@ -7,21 +7,21 @@ use steersman_schema::resource::StorageKey;
 
 use super::later_reads::{LaterRead, LaterReads, ReadReporter};
 
-/// Maximum size of the objects that stay decoded, in bytes of JSON; decoded, they take about ten times this memory. A
-/// client that writes an object often writes or reads it again soon.
+/// Maximum total size of the objects that stay decoded, in bytes of JSON: 4 MiB, or about 40 MiB decoded. Objects that
+/// were written last are the likeliest to be written or read again.
 pub(super) const UNFOLDED: usize = 4 << 20;
 
-/// Maximum size of an object that stays decoded, in bytes of JSON. Definitions are often larger, are written in large
-/// numbers, and are seldom read.
+/// Maximum size of one object that stays decoded, in bytes of JSON: 16 KiB. CustomResourceDefinitions are often larger,
+/// are written in large numbers, and are seldom read.
 pub(super) const LARGE: usize = 16 << 10;
 
-/// The objects that were written or decoded last, which stay decoded.
+/// The objects that stay decoded, because they were written or decoded last.
 #[derive(Debug, Default)]
 pub(super) struct DecodedWindow {
     objects: VecDeque<DecodedObject>,
-    /// The total size of the JSON of the objects in the window, including large ones, in bytes.
+    /// The total size of the JSON of `objects`, without those in `large`, in bytes.
     bytes: usize,
-    /// Objects larger than `LARGE`, which lose their decoded form first.
+    /// Objects larger than `LARGE`, which [`take_surplus`](Self::take_surplus) returns first.
     large: Vec<DecodedObject>,
     reads: Arc<LaterReads>,
 }
@@ -45,8 +45,8 @@ impl DecodedWindow {
         }
     }
 
-    /// Returns and removes the next object that is to lose its decoded form; `None` if the others have at most `limit`
-    /// bytes of JSON.
+    /// Removes and returns the next object that must not stay decoded: a large one, else the oldest. `None` if there is
+    /// no large one and the others have at most `limit` bytes of JSON.
     pub(super) fn take_surplus(&mut self, limit: usize) -> Option<DecodedObject> {
         if let Some(large) = self.large.pop() {
             return Some(large);

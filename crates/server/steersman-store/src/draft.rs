@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::revision_text::{ManagedFields, take};
 
-/// An object to store, with its managedFields kept apart.
+/// An object that is about to be stored, with its managedFields kept apart.
 #[derive(Debug)]
 pub struct Draft {
     /// The object without its managedFields.
@@ -13,14 +13,14 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Creates a draft of an object with these managedFields, unless the object contains managedFields.
+    /// Creates a draft of `value` with these managedFields, unless `value` itself contains managedFields (not null).
     pub fn new(mut value: Value, managed: impl Into<ManagedFields>) -> Self {
         let own = take(&mut value).filter(|own| !own.is_null());
         let managed = own.map_or_else(|| managed.into(), |own| Some(own.to_string()).into());
         Self { value, managed }
     }
 
-    /// Returns the managedFields as JSON. Computes them if they are not known yet.
+    /// Returns the managedFields as JSON, computing them if they are not known yet; `None` if there are none.
     pub fn managed(&mut self) -> Option<&str> {
         self.managed.compute(&self.value)
     }

@@ -1,4 +1,4 @@
-//! Words: the parts of an object that the server reads without decoding the object.
+//! Words: `Head`, the parts of an object that the server reads without decoding the whole object.
 
 use std::sync::OnceLock;
 
@@ -8,10 +8,10 @@ use steersman_protobuf::EncodeError;
 use super::protobuf_form::ProtobufForm;
 
 type Label = (Box<str>, Box<str>);
-/// The name of a field in field selectors, and the value of that field.
+/// A field that field selectors can match, for instance `spec.nodeName`, and its value in one object.
 pub type Field = (Box<str>, Box<str>);
 
-/// The `apiVersion` of an object, and the metadata for owners, selectors, finalizers and the garbage collector.
+/// The parts of an object that stay decoded: `apiVersion`, and the metadata for selectors, owners and deletion.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     pub(super) api_version: Box<str>,
@@ -23,7 +23,7 @@ pub(super) struct Head {
     pub(super) owners: Box<[Box<str>]>,
     /// The fields of the object for field selectors, computed at their first use.
     pub(super) fields: OnceLock<Box<[Field]>>,
-    /// The object in protobuf, encoded at its first use.
+    /// The object in protobuf, encoded at its first use; an error if the kind has no protobuf message.
     pub(super) protobuf: OnceLock<Box<Result<ProtobufForm, EncodeError>>>,
 }
 
@@ -49,7 +49,7 @@ impl Head {
         }
     }
 
-    /// Returns `metadata.<field>`, empty if it is absent; `None` for a field that the head does not have.
+    /// Returns `metadata.<field>`, empty if the object lacks it; `None` if this struct does not keep that field.
     pub(super) fn text(&self, field: &str) -> Option<&str> {
         match field {
             "uid" => Some(&self.uid),

@@ -1,4 +1,4 @@
-//! Words: the reads that decoded an object of the store again (SRV-STORE-7).
+//! Words: reports of reads that decoded a stored object again, after its decoded value had been dropped (SRV-STORE-7).
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use steersman_schema::resource::StorageKey;
 
 use super::revision_text::RevisionText;
 
-/// The reads that decoded an object after it had left the window.
+/// The reads that decoded an object which the store did not keep decoded any more, until the store handles them.
 pub(super) type LaterReads = Mutex<Vec<LaterRead>>;
 
 #[derive(Debug)]
 pub(super) struct LaterRead {
     pub(super) storage: StorageKey,
     pub(super) key: Arc<str>,
-    /// The text of the decoded revision.
+    /// The JSON of the decoded revision, by which the store checks that the revision is still the newest.
     pub(super) text: Arc<RevisionText>,
 }
 
-/// Reports that a read decoded an object of the store again, so that the object enters the window of decoded objects.
+/// Reports that a read decoded an object of the store again, so that the store keeps the object decoded for a while.
 #[derive(Debug)]
 pub(super) struct ReadReporter {
     pub(super) reads: Arc<LaterReads>,

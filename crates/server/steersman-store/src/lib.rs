@@ -17,16 +17,15 @@
 //!
 //! Invariants:
 //!
-//! - One revision is one change (SRV-STORE-1).
+//! - Each revision is one write of one object (SRV-STORE-1).
 //! - A stored object is shared and never mutated (SRV-STORE-2).
-//! - The log of past revisions is bounded (SRV-STORE-3).
-//! - An open position expires only if a change of its own storage was compacted (SRV-STORE-4).
-//! - Lists are ordered by the key at which their next page starts (SRV-STORE-5).
-//! - A revision is serialised as JSON once, for all its readers (SRV-STORE-6), and not by the write that makes it
-//!   (SRV-STORE-10).
+//! - The log of past revisions is bounded, in number and in bytes of JSON (SRV-STORE-3).
+//! - The position of a watch or a list expires only if a later change of the same resource was compacted (SRV-STORE-4).
+//! - Lists are sorted by `namespace/name`, the key from which their next page starts (SRV-STORE-5).
+//! - A revision is serialised as JSON once, for all its readers (SRV-STORE-6), and not by the write that makes the
+//!   revision (SRV-STORE-10).
 //! - Only the newest objects are kept decoded; all other objects are kept as JSON (SRV-STORE-7).
-//! - The server works with objects without their managedFields, which keep the text in which they were written
-//!   (SRV-STORE-8).
+//! - The server works with objects without their managedFields, which stay JSON text (SRV-STORE-8).
 //! - A revision is encoded as protobuf at most once, when a reader first needs it (SRV-STORE-9).
 //!
 //! # Reading order
@@ -37,7 +36,7 @@
 //! - `later_reads` records the reads that decoded an object again, and `decoded_window` chooses the objects that stay
 //!   decoded.
 //! - `object` is one revision of an object, encoded once for all readers.
-//! - `after_writes` has the work that writes leave for the time after the lock.
+//! - `after_writes` has the work that writes postpone until the registry's lock is free.
 //! - `machine` is the revision counter, the objects, the log of past revisions and its compaction.
 
 mod change_type;

@@ -23,7 +23,7 @@ pub struct Change {
     pub old: Option<Arc<Stored>>,
     /// The object after the change; for a deletion its last state, with the revision of the deletion as its version.
     pub new: Arc<Stored>,
-    /// Whether the revision deleted the object.
+    /// Whether the revision deleted the object, so that `new` is its last state.
     pub deleted: bool,
 }
 
@@ -46,15 +46,15 @@ pub struct Store {
     compacted: u64,
     retained: u64,
     retained_bytes: u64,
-    /// The newest changes, which may not be serialised yet, so that their bytes are not counted.
+    /// The newest changes, in order. Some are not serialised yet, so `held_bytes` does not include them.
     uncounted: VecDeque<Uncounted>,
-    /// For each retained revision that is counted, the number of bytes that only this revision keeps in memory.
+    /// For each retained revision before those in `uncounted`: the bytes of JSON that dropping this revision frees.
     held: VecDeque<u64>,
     held_bytes: u64,
     tables: HashMap<StorageKey, Table>,
     window: DecodedWindow,
     after_writes: AfterWrites,
-    /// The changes that no transaction contains yet; `None` if changes are not recorded.
+    /// The changes since the last `take_changes`, for the write-ahead log; `None` if changes are not recorded.
     untaken: Option<Vec<(StorageKey, Change)>>,
 }
 
@@ -67,16 +67,16 @@ struct Uncounted {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// The objects by [`Stored::key`]. A write of an existing object changes only this map.
+    /// The newest objects by [`Stored::key`]. A write of an existing object changes this map, but not `order`.
     objects: HashMap<Arc<str>, Arc<Stored>>,
-    /// The keys of `objects`, in the order of lists (SRV-STORE-5).
+    /// The keys of `objects`, sorted, because lists are sorted by key (SRV-STORE-5).
     order: BTreeSet<Arc<str>>,
     log: VecDeque<Change>,
     dropped: u64,
 }
 
 impl Change {
-    /// Returns the number of bytes of JSON that only this change keeps in memory.
+    /// Returns the bytes of JSON that dropping this change frees: the old object, and for a deletion the last state.
     fn held(&self) -> u64 {
         let old = self.old.as_ref().map_or(0, |old| old.bytes().len());
         let last = self.deleted.then(|| self.new.bytes().len());
@@ -85,8 +85,8 @@ impl Change {
 }
 
 impl Store {
-    /// Creates an empty store at revision 1 that keeps at most `retained` past revisions with at most `retained_bytes`
-    /// of JSON. The newest revision stays, whatever its size is.
+    /// Creates an empty store at revision 1 that keeps at most `retained` past revisions (at least 2) with at most
+    /// `retained_bytes` of JSON. The newest revision stays, whatever its size is.
     #[must_use]
     pub fn new(retained: usize, retained_bytes: usize) -> Self {
         Self {
@@ -104,48 +104,47 @@ impl Store {
         }
     }
 
-    /// Starts the recording of changes for [`take_changes`](Self::take_changes).
+    /// Starts to record changes, for [`take_changes`](Self::take_changes) and the write-ahead log.
     pub fn record_changes(&mut self) {
         self.untaken = Some(Vec::new());
     }
 
-    /// Returns and clears the changes since the last call, in the order of their revisions.
+    /// Returns and clears the changes since the last call, in the order of revisions; empty if they are not recorded.
     pub fn take_changes(&mut self) -> Vec<(StorageKey, Change)> {
         let untaken = self.untaken.as_mut().map(std::mem::take);
         untaken.unwrap_or_default()
     }
 
-    /// Returns the newest revision.
+    /// Returns the newest revision, which is the number of the last write.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Returns the oldest revision that can be listed, and from which a watch can start.
+    /// Returns the oldest revision that was not compacted: it can be listed, and a watch can start from it.
     pub fn compacted(&self) -> u64 {
         self.compacted
     }
 
-    /// Returns the newest state of an object.
+    /// Returns the newest state of an object; `None` if the object does not exist.
     pub fn get(&self, storage: &StorageKey, namespace: &str, name: &str) -> Option<&Arc<Stored>> {
         let table = self.tables.get(storage)?;
         table.objects.get(object_key(namespace, name).as_str())
     }
 
-    /// Returns the number of objects of a storage that are decoded.
+    /// Returns the number of objects of a storage (a resource in a group) that are kept decoded.
     pub fn decoded(&self, storage: &StorageKey) -> usize {
         let all = self.tables.get(storage).into_iter();
         let objects = all.flat_map(|table| table.objects.values());
         objects.filter(|object| object.is_decoded()).count()
     }
 
-    /// Returns the number of objects in a storage.
+    /// Returns the number of objects in a storage (a resource in a group), in all namespaces.
     pub fn count(&self, storage: &StorageKey) -> usize {
         let table = self.tables.get(storage);
         table.map_or(0, |table| table.objects.len())
     }
 
-    /// Returns the newest state of the objects in one namespace, or with `None` in all namespaces, in the order of
-    /// lists.
+    /// Returns the newest state of the objects in one namespace, or with `None` in all namespaces, sorted by key.
     pub fn list<'a>(
         &'a self,
         storage: &StorageKey,
@@ -163,7 +162,7 @@ impl Store {
         })
     }
 
-    /// Returns the objects as they were at `revision`: the log of changes is undone from the newest state.
+    /// Returns the objects as they were at `revision`, by undoing later changes from the log in the newest state.
     ///
     /// # Errors
     /// Fails if the revision was compacted or does not exist yet.
@@ -200,8 +199,8 @@ impl Store {
     /// Returns the changes of one storage after `revision`, the oldest first.
     ///
     /// # Errors
-    /// Fails if one of these changes was compacted. A position after which no change of this storage was lost stays
-    /// readable, whatever the newest revision is (SRV-STORE-4).
+    /// Fails if one of these changes was compacted. A revision after which no change of this storage was compacted
+    /// stays readable, however old it is (SRV-STORE-4).
     pub fn changes<'a>(
         &'a self,
         storage: &StorageKey,
@@ -217,7 +216,7 @@ impl Store {
         }))
     }
 
-    /// Writes an object at the next revision (SRV-STORE-1: one revision is one change).
+    /// Creates or replaces an object at the next revision, and returns it (SRV-STORE-1: one revision is one write).
     pub fn put(
         &mut self,
         storage: &StorageKey,
@@ -244,8 +243,8 @@ impl Store {
             table.order.insert(Arc::clone(&key));
         }
         let old = table.objects.insert(Arc::clone(&key), Arc::clone(&stored));
-        // SRV-STORE-7: the log retains an undecoded copy of the object, so that a reader of a past revision decodes
-        // another copy.
+        // SRV-STORE-7: past revisions are not kept decoded. A reader of the log decodes its own copy, not the newest
+        // object.
         let change = Change {
             revision,
             old: old.as_ref().map(|old| Arc::new(old.folded())),
@@ -260,15 +259,15 @@ impl Store {
         stored
     }
 
-    /// Returns and clears the work that writes since the last call left for the time after the lock.
+    /// Returns the work that writes since the last call postponed, to be done once the registry's lock is free.
     pub fn take_after_writes(&mut self) -> AfterWrites {
         self.count_later_reads();
-        // The work that the previous call returned is usually done by now, so its revisions can be counted.
+        // The objects that the previous call returned are usually serialised by now, so their bytes can be counted.
         self.count_serialised();
         std::mem::take(&mut self.after_writes)
     }
 
-    /// Deletes an object at the next revision, and returns its last state with that revision.
+    /// Deletes an object at the next revision, and returns its last state, with that revision; `None` if there is none.
     pub fn delete(
         &mut self,
         storage: &StorageKey,
@@ -293,7 +292,7 @@ impl Store {
         Some(new)
     }
 
-    /// Replaces the content of the store by these objects at `revision`, without past revisions.
+    /// Replaces all objects by these at `revision`; past revisions are dropped, so earlier watches expire.
     pub fn restore(&mut self, revision: u64, storages: &[(StorageKey, Vec<Arc<Stored>>)]) {
         self.revision = revision;
         self.compacted = revision;
@@ -310,7 +309,7 @@ impl Store {
             };
             let objects: HashMap<Arc<str>, Arc<Stored>> = objects
                 .iter()
-                // SRV-STORE-10: an object of a snapshot may still wait to be serialised.
+                // SRV-STORE-10: an object of a snapshot may not be serialised yet.
                 .inspect(|one| one.serialise())
                 .map(folded)
                 .collect();
@@ -325,7 +324,7 @@ impl Store {
         self.tables = tables.collect();
     }
 
-    /// Drops every revision before `revision`, which itself stays readable.
+    /// Drops every revision before `revision`, which itself stays readable. Does nothing if it was compacted already.
     pub fn compact(&mut self, revision: u64) {
         let revision = revision.min(self.revision);
         if revision <= self.compacted {
@@ -350,7 +349,7 @@ impl Store {
         }
     }
 
-    /// Returns the storages that have objects.
+    /// Returns the storages (resources of a group) that have at least one object.
     pub fn storages(&self) -> impl Iterator<Item = &StorageKey> {
         let tables = self.tables.iter();
         let used = tables.filter(|(_, table)| !table.objects.is_empty());
@@ -371,8 +370,8 @@ impl Store {
         self.count_serialised();
     }
 
-    /// Counts the bytes of the changes that are serialised by now. If too many changes are not, serialises the oldest
-    /// of them (SRV-STORE-10). Then limits the log.
+    /// Counts the bytes of the oldest changes, as far as they are serialised. If more than `WAITING` changes are
+    /// uncounted, serialises the oldest of them (SRV-STORE-10). Then drops revisions above the limits of the log.
     fn count_serialised(&mut self) {
         while let Some(next) = self.uncounted.front()
             && (next.change.new.is_serialised() || self.uncounted.len() > WAITING)
@@ -383,12 +382,12 @@ impl Store {
         self.bound();
     }
 
-    /// Returns the newest revision that is counted.
+    /// Returns the newest revision that `held_bytes` includes.
     fn counted(&self) -> u64 {
         self.compacted + u64::try_from(self.held.len()).unwrap_or_default()
     }
 
-    /// Counts the bytes of a change, which is serialised now if it was not.
+    /// Adds the bytes of a change to `held_bytes`, and serialises the change if no reader did so before.
     fn count_bytes(&mut self, next: Uncounted) {
         let change = next.change;
         let held = change.held();
@@ -415,7 +414,7 @@ impl Store {
             let mut left = self.held_bytes;
             let mut from = self.compacted;
             for held in &self.held {
-                // The newest change stays, because the watches that wait for it would never see it otherwise.
+                // The newest change stays: otherwise the watches that have not read it yet would never see it.
                 if left <= self.retained_bytes / 2 || from + 1 == self.counted() {
                     break;
                 }

@@ -19,7 +19,7 @@ use super::revision_text::{ManagedFields, RevisionText};
 
 /// One revision of one object, shared by `Arc` and never changed (SRV-STORE-2).
 ///
-/// The object is kept as JSON, which is made at its first use. Decoded, an object takes about ten times this memory, so
+/// The object is kept as JSON, which its first reader makes. Decoded, an object takes about ten times this memory, so
 /// only the newest objects are also kept decoded. Fields that the server reads often are available without decoding
 /// ([`Stored::meta`], [`Stored::label`], [`Stored::owners`]).
 #[derive(Debug)]
@@ -31,14 +31,14 @@ pub struct Stored {
     /// The revision that wrote the object, which is its `metadata.resourceVersion`; zero for an object that is not
     /// stored, for instance by a dry run.
     pub revision: u64,
-    /// The object, decoded at its first use.
+    /// The object as JSON, and its value, which is decoded at the first use.
     pub value: Decoded,
     head: Arc<Head>,
 }
 
 impl Stored {
-    /// Creates an object with `revision` as its resource version (none for revision zero). It is serialised at its
-    /// first use.
+    /// Creates an object with `revision` as its resource version (none for revision zero). The first reader serialises
+    /// it.
     #[must_use]
     pub fn new(
         namespace: Arc<str>,
@@ -62,7 +62,7 @@ impl Stored {
         }
     }
 
-    /// Returns a copy of this revision that is not decoded, and that reports when it is decoded.
+    /// Returns a copy of this revision that is not decoded, and that tells `reporter` when it is decoded.
     pub(super) fn folded_in_store(&self, reporter: ReadReporter) -> Self {
         Self {
             value: self.value.fold(Some(reporter)),
@@ -70,8 +70,8 @@ impl Stored {
         }
     }
 
-    /// Returns this revision for a reader of many objects. If it is not decoded, returns a copy, which the reader
-    /// decodes and drops (SRV-STORE-7).
+    /// Returns this revision for a reader of many objects: if it is not decoded, as a copy, which the reader decodes
+    /// and drops, so that the stored object stays undecoded (SRV-STORE-7).
     #[must_use]
     pub fn borrowed(self: &Arc<Self>) -> Arc<Self> {
         if self.value.is_decoded() {
@@ -112,7 +112,7 @@ impl Stored {
         let _ = self.bytes();
     }
 
-    /// Returns whether the object is serialised.
+    /// Returns whether the JSON exists already, so that [`bytes`](Self::bytes) need not serialise the object.
     pub fn is_serialised(&self) -> bool {
         self.value.text.is_serialised()
     }
@@ -122,25 +122,25 @@ impl Stored {
         self.value.text.bytes()
     }
 
-    /// Returns the offset of the end of `kind` and `apiVersion` in [`bytes`](Self::bytes).
+    /// Returns the offset in [`bytes`](Self::bytes) after `kind` and `apiVersion`, which items of typed lists lack.
     pub fn after_type(&self) -> usize {
         self.value.text.after_type()
     }
 
-    /// Returns the line of this revision's watch event, with its newline, if the event has the type `made`.
+    /// Returns the line of this revision's watch event, with its newline; `None` if the event has another type.
     pub fn line(&self, made: ChangeType) -> Option<Bytes> {
         self.value.text.line(made).cloned()
     }
 
-    /// Returns the last state of the object with another revision: the revision that deleted the object, or after which
-    /// a selector no longer matches it.
+    /// Returns this last state of the object with `revision` as its version, for a `DELETED` event: the revision that
+    /// deleted the object, or after which a selector no longer matches it.
     #[must_use]
     pub fn restamped(&self, revision: u64) -> Self {
         let place = (Arc::clone(&self.namespace), Arc::clone(&self.name));
         Self::made(place, self.draft(), revision, Some(ChangeType::Deleted))
     }
 
-    /// Returns the decoded object without its managedFields (SRV-STORE-8).
+    /// Returns the decoded object without its managedFields (SRV-STORE-8). The first call decodes the object.
     pub fn lean(&self) -> &Value {
         self.value.lean()
     }
@@ -158,7 +158,7 @@ impl Stored {
         }
     }
 
-    /// Returns whether a draft equals this object, so that storing it would change nothing.
+    /// Returns whether `draft` equals this object, so that storing the draft would change nothing.
     pub fn holds(&self, draft: &Draft) -> bool {
         draft.managed.are_of(&self.value.text) && *self.lean() == draft.value
     }
@@ -174,12 +174,12 @@ impl Stored {
         known.unwrap_or_else(|| self.lean()["metadata"][field].as_str().unwrap_or_default())
     }
 
-    /// Returns whether the deletion of the object has begun.
+    /// Returns whether the deletion of the object has begun: it has a `deletionTimestamp`.
     pub fn is_terminating(&self) -> bool {
         !self.meta("deletionTimestamp").is_empty()
     }
 
-    /// Returns the decoded object without its managedFields, without keeping a form that this call decodes.
+    /// Returns the decoded object without its managedFields. A value that this call has to decode is not kept.
     pub fn look(&self) -> Cow<'_, Value> {
         self.value.look()
     }
@@ -203,8 +203,8 @@ impl Stored {
         found.map(|(_, value)| &**value)
     }
 
-    /// Returns the fields of the object for field selectors; the first call reads them with `pick`. All copies of this
-    /// revision share them.
+    /// Returns the fields of the object for field selectors. The first call reads them with `pick`; all copies of this
+    /// revision share the result.
     pub fn fields(&self, pick: impl FnOnce(&Value) -> Box<[Field]>) -> &[Field] {
         self.head.fields.get_or_init(|| pick(&self.look()))
     }
@@ -214,12 +214,12 @@ impl Stored {
         &self.head.api_version
     }
 
-    /// Returns whether the object has a status.
+    /// Returns whether the object has a member `status`, even an empty one.
     pub fn has_status(&self) -> bool {
         self.head.has_status
     }
 
-    /// Returns the kind at the beginning of the JSON. JSON escapes no character in a built-in kind.
+    /// Returns the `kind`, which is at the beginning of the JSON. JSON escapes no character in a built-in kind.
     fn kind(&self) -> &str {
         let start = self.bytes().get(..self.after_type()).unwrap_or_default();
         let text = std::str::from_utf8(start).unwrap_or_default();
@@ -242,7 +242,7 @@ impl Stored {
         (**known).as_ref()
     }
 
-    /// Returns the decoded object with its managedFields, without keeping a form that this call decodes.
+    /// Returns the decoded object with its managedFields. A value that this call has to decode is not kept.
     pub fn look_whole(&self) -> Cow<'_, Value> {
         self.value.look_whole()
     }
@@ -254,7 +254,7 @@ impl Stored {
         parts.map_or("null", |parts| parts.metadata.get())
     }
 
-    /// Returns the uids of the object's owners.
+    /// Returns the uids of the object's owners, from `metadata.ownerReferences`.
     pub fn owners(&self) -> impl Iterator<Item = &str> {
         self.head.owners.iter().map(|owner| &**owner)
     }
@@ -263,7 +263,7 @@ impl Stored {
         Arc::ptr_eq(&self.value.text, text)
     }
 
-    /// Returns whether the object is decoded.
+    /// Returns whether the decoded value is in memory, so that [`lean`](Self::lean) need not parse the JSON.
     pub fn is_decoded(&self) -> bool {
         self.value.is_decoded()
     }
@@ -280,7 +280,7 @@ pub(super) fn object_key(namespace: &str, name: &str) -> String {
     }
 }
 
-/// The members of an object that are parsed without decoding the rest of the object.
+/// The members of an object that are parsed while the rest of the object is skipped.
 #[derive(Deserialize)]
 struct Parts<'a> {
     #[serde(borrow)]

@@ -9,11 +9,11 @@ use super::change_type::ChangeType;
 /// One revision of one object as protobuf (SRV-STORE-9). All parts share one allocation.
 #[derive(Debug)]
 pub struct ProtobufForm {
-    /// The object in the envelope of Kubernetes.
+    /// The object in the envelope of Kubernetes: the prefix `k8s\0`, then a `runtime.Unknown` with the object.
     pub object: Bytes,
     /// The object without the envelope, as an item of a list.
     pub message: Bytes,
-    /// The frame of the watch event of this revision, with the type of the event.
+    /// The type of this revision's watch event, and the event with its length in front; `None` without an event.
     event: Option<(ChangeType, Bytes)>,
 }
 
@@ -31,7 +31,7 @@ impl ProtobufForm {
         let raw = encode_text(message, json)?.raw;
         let sealed = seal(api_version, kind, &raw);
         let length = sealed.len();
-        // In the frame of a watch event, the object is the last part.
+        // The object is at the end of the bytes of its watch event, so both share one allocation.
         let (object, event) = match made {
             None => (Bytes::from(sealed), None),
             Some(made) => {
@@ -47,7 +47,7 @@ impl ProtobufForm {
         })
     }
 
-    /// Returns the frame of this revision's watch event, if the event has the type `made`.
+    /// Returns the bytes of this revision's watch event (length and message), if the event has the type `made`.
     pub fn event(&self, made: ChangeType) -> Option<Bytes> {
         let (own, frame) = self.event.as_ref()?;
         (*own == made).then(|| frame.clone())

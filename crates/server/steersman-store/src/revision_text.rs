@@ -1,4 +1,4 @@
-//! Words: `RevisionText`, the JSON of one revision of an object and its managedFields, made at their first use.
+//! Words: `RevisionText`, the JSON of one revision of an object with its managedFields, made when first needed.
 
 use std::cell::Cell;
 use std::fmt;
@@ -22,7 +22,7 @@ pub(super) const MANAGED: &str = "managedFields";
 #[derive(Debug)]
 pub(super) struct RevisionText {
     serialised: OnceLock<Serialised>,
-    /// The decoded object, until it is serialised.
+    /// The decoded object that is to be serialised; `None` afterwards.
     unserialised: Mutex<Option<Unserialised>>,
     /// The type of this revision's watch event, if there is an event.
     pub(super) made: Option<ChangeType>,
@@ -46,15 +46,15 @@ struct Serialised {
     managed: Range<u32>,
 }
 
-/// The managedFields of an object that is not serialised yet.
+/// The managedFields of an object that is not serialised yet: known, those of another revision, or computed later.
 pub struct ManagedFields(Form);
 
 enum Form {
     /// The managedFields as JSON; `None` for an object without managedFields.
     Known(Option<String>),
-    /// The managedFields of another revision.
+    /// The managedFields are the same as in this other revision.
     Of(Arc<RevisionText>),
-    /// The managedFields that this function computes from the stored object, as JSON.
+    /// The managedFields are computed later, by this function from the stored object.
     Later(Compute),
 }
 
@@ -107,7 +107,7 @@ impl RevisionText {
         }
     }
 
-    // The bytes were serialised from a value, so they parse; null is also the result of indexing an absent member.
+    // Parsing cannot fail, because the bytes were serialised from a value; so the default, null, is never used.
     fn read_lean(&self) -> Value {
         let text = self.serialised();
         let (object, managed) = (&text.object, &text.managed);
@@ -124,7 +124,7 @@ impl RevisionText {
 
     fn serialised(&self) -> &Serialised {
         self.serialised.get_or_init(|| {
-            // The object is there, because only its serialisation removes it.
+            // `unserialised` has the object, because only this function removes it, and this function runs once.
             let (lean, mut managed) = match &mut *self.unserialised.lock() {
                 Some(waiting) => (
                     Arc::clone(&waiting.lean),
@@ -145,13 +145,13 @@ impl RevisionText {
 }
 
 impl ManagedFields {
-    /// Returns managedFields that are computed when their object is serialised, usually after the lock on the registry
-    /// (SRV-STORE-10). `compute` gets the stored object, in which `resourceVersion` may be the one before the write.
+    /// Returns managedFields that are computed when their object is serialised, usually after the registry's lock is
+    /// released (SRV-STORE-10). `compute` gets the object, perhaps with the `resourceVersion` before the write.
     pub fn later(compute: impl FnOnce(&Value) -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Form::Later(Box::new(compute)))
     }
 
-    /// Returns the managedFields of another revision.
+    /// Returns managedFields that are the same as in `revision`.
     pub(super) fn of(revision: &Arc<RevisionText>) -> Self {
         Self(Form::Of(Arc::clone(revision)))
     }
@@ -204,10 +204,10 @@ thread_local! {
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Maximum capacity, in bytes, of the buffer between two objects.
+/// Maximum capacity, in bytes, of the buffer that is kept for the next object: 1 MiB.
 const MOST_SCRATCH: usize = 1 << 20;
 
-/// Serialises a watch event with an object, or without an event type the object. `kind` and `apiVersion` come first, so
+/// Serialises an object, or with an event type the watch event with that object. `kind` and `apiVersion` come first, so
 /// that an item of a typed list is a suffix of the object's bytes.
 fn encode(value: &Value, managed: Option<&str>, made: Option<ChangeType>) -> Serialised {
     let empty = Map::new();
@@ -258,7 +258,7 @@ fn encode(value: &Value, managed: Option<&str>, made: Option<ChangeType>) -> Ser
     }
 }
 
-/// Writes metadata with these managedFields, and returns the range of their bytes.
+/// Writes `metadata` with these managedFields, and returns the range of the managedFields in `out`.
 fn write_metadata(out: &mut Vec<u8>, fields: &Map<String, Value>, managed: &str) -> Range<usize> {
     let mut place = None;
     let mut put = |out: &mut Vec<u8>| {

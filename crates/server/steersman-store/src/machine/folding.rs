@@ -1,4 +1,4 @@
-//! Machine: keeps the newest objects of a store decoded, and drops the decoded form of all others.
+//! Machine: keeps the newest objects of a store decoded, and drops the decoded values of all others.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use super::super::decoded_window::{DecodedObject, UNFOLDED};
 use super::Store;
 
 impl Store {
-    /// Serialises the objects that are not serialised yet, and drops the decoded form of every object. For the time
-    /// after writes of objects that are rarely read.
+    /// Serialises the objects that are not serialised yet, and drops the decoded value of every object. Call it after
+    /// writes of many objects that are rarely read.
     pub fn fold_all(&mut self) {
         self.take_after_writes().finish();
         self.count_serialised();
@@ -15,8 +15,8 @@ impl Store {
         drop(self.take_after_writes());
     }
 
-    /// Drops the decoded form of the oldest objects in the window, until the remaining decoded objects have at most
-    /// `limit` bytes of JSON (SRV-STORE-7).
+    /// Drops the decoded values of the objects that were written or decoded first, until the decoded objects have at
+    /// most `limit` bytes of JSON (SRV-STORE-7). An object is replaced by a copy that is not decoded.
     pub(super) fn fold(&mut self, limit: usize) {
         while let Some(surplus) = self.window.take_surplus(limit) {
             let table = self.tables.get_mut(&surplus.storage);
@@ -30,7 +30,7 @@ impl Store {
         }
     }
 
-    /// Adds the objects that reads decoded again to the window of decoded objects.
+    /// Adds the objects that reads decoded again to the window, the list of the objects that stay decoded.
     pub(super) fn count_later_reads(&mut self) {
         for read in self.window.take_reads() {
             let table = self.tables.get(&read.storage);
