@@ -1,8 +1,8 @@
-//! Room: the log of requests, and faults on demand.
+//! Room: the log of received requests, and faults that tests inject.
 //!
-//! Invariants: of several faults that would end a request the one planned first takes effect
-//! (FAULT-1); a swallowed request continues when the fault is removed (FAULT-2); requests that
-//! remove faults are not affected by faults (FAULT-3).
+//! Invariants: of several faults that would end a request, the fault that was planned first takes effect (FAULT-1); a
+//! request that a fault leaves unanswered continues when the fault is removed (FAULT-2); requests that remove faults
+//! are not affected by faults (FAULT-3).
 //!
 //! ```
 //! use serde_json::json;

@@ -1,4 +1,4 @@
-//! Handle: faults on demand, and commands for the open watches.
+//! Handle: `Faults`, which injects faults into requests, and ends or silences open watches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,8 @@ use super::watches::{OpenWatches, WatchMode};
 
 /// Injects faults: makes requests fail, and ends or silences open watches. Cheap to clone.
 ///
-/// Resources are written as in [`RequestRecord::is_for`].
+/// Its methods take resources as in [`RequestRecord::is_for`]: `pods`, `pods/status`, `deployments.apps`, or `*` for
+/// all.
 #[derive(Debug, Clone)]
 pub struct Faults {
     shared: Arc<SharedFaults>,
@@ -27,13 +28,13 @@ pub struct Faults {
 struct SharedFaults {
     plan: Mutex<FaultPlan>,
     outage: Mutex<Option<Outage>>,
-    /// The start of the plan's clock.
+    /// The instant from which the times of faults and of simulated restarts are measured.
     began: Instant,
-    /// Wakes swallowed requests when a fault is removed.
+    /// Wakes the requests that a fault leaves unanswered, when a fault is removed.
     lifted: Notify,
 }
 
-/// A failure answer, how many requests get it, and the hint when to retry.
+/// A failure with which the server answers requests, how many requests get it, and after how long they may be repeated.
 #[derive(Debug, Clone)]
 pub struct Answer {
     status: Status,
@@ -48,17 +49,17 @@ pub struct FaultGuard {
     shared: Arc<SharedFaults>,
     id: u64,
     kept: bool,
-    /// The silenced watches that deliver again when the fault is removed.
+    /// The open watches, if dropping the guard also lets silenced watches deliver again; otherwise `None`.
     resumes: Option<OpenWatches>,
 }
 
 impl Answer {
-    /// Creates a failure with this HTTP status code and the reason that Kubernetes gives it.
+    /// Creates a failure with this HTTP status code, and with the `reason` that Kubernetes uses for the code.
     pub fn code(code: u16) -> Self {
         Self::status(failure(code))
     }
 
-    /// Creates an answer with this Status.
+    /// Creates an answer with this Status, which should be a failure.
     #[must_use]
     pub fn status(status: Status) -> Self {
         Self {
@@ -68,7 +69,7 @@ impl Answer {
         }
     }
 
-    /// Sets the message.
+    /// Sets the `message` of the Status that the client gets.
     #[must_use]
     pub fn message(mut self, message: &str) -> Self {
         message.clone_into(&mut self.status.message);
@@ -82,7 +83,7 @@ impl Answer {
         self
     }
 
-    /// Replaces only the answer: the server carries out the request, as if its answer got lost.
+    /// Lets the server carry out the request and replaces only its answer, as if the real answer got lost.
     #[must_use]
     pub fn after_commit(mut self) -> Self {
         self.commit = true;
@@ -134,8 +135,8 @@ impl Faults {
         self.answer_matching(fits(verb.into(), resource), answer)
     }
 
-    /// Like [`Faults::answer`], for requests that meet a condition. The condition runs under a lock
-    /// and must not call the server.
+    /// Like [`Faults::answer`], for requests for which `condition` returns true. The condition runs under a lock and
+    /// must not call the server.
     pub fn answer_matching(
         &self,
         condition: impl Fn(&RequestRecord) -> bool + Send + Sync + 'static,
@@ -152,7 +153,7 @@ impl Faults {
         self.plan(spec, Some(Box::new(condition)), status)
     }
 
-    /// Adds a fault of any type.
+    /// Plans a fault, which affects requests until the guard is dropped.
     ///
     /// # Errors
     /// 400 for a contradictory or invalid fault.
@@ -163,8 +164,8 @@ impl Faults {
         }
     }
 
-    /// Lets the connection swallow everything until the guard is dropped: no request is answered, and every open watch
-    /// is silent. Afterwards the waiting requests are carried out and the watches deliver the events they missed.
+    /// Makes the server look unreachable until the guard is dropped: no request is answered, and every open watch is
+    /// silent. Afterwards the waiting requests are carried out and the watches deliver the events they missed.
     pub fn swallow_everything(&self) -> FaultGuard {
         self.silence_watches();
         let mut guard = self.plan(FaultSpec::new(Effect::Swallow), None, None);
@@ -177,7 +178,7 @@ impl Faults {
         self.shared.plan.lock().all()
     }
 
-    /// Removes a fault by its number. Returns whether the fault was planned.
+    /// Removes a fault by its number, also one with a live guard. Returns whether the fault was planned.
     pub fn remove(&self, id: u64) -> bool {
         let was = self.shared.plan.lock().remove(id);
         self.shared.lifted.notify_waiters();
@@ -191,8 +192,8 @@ impl Faults {
         many
     }
 
-    /// Delays requests with this verb (any, with `None`) for this resource before they are carried
-    /// out. The maximum is a year.
+    /// Delays requests with this verb (any, with `None`) for this resource before they are carried out. A delay of more
+    /// than a year counts as a year.
     pub fn delay(
         &self,
         verb: impl Into<Option<Verb>>,
@@ -210,7 +211,7 @@ impl Faults {
         self.plan(spec, None, None)
     }
 
-    /// Lets new watches of a resource open and stay silent.
+    /// Lets watches of a resource that begin later open, but receive no events, until the guard is dropped.
     pub fn silence_new_watches(&self, resource: &str) -> FaultGuard {
         let spec = FaultSpec::new(Effect::Silence);
         self.plan(spec.verb(Verb::Watch).resource(resource), None, None)
@@ -221,7 +222,7 @@ impl Faults {
         self.watches.switch(WatchMode::Cut, |_| true)
     }
 
-    /// Ends the open watches of a resource. Returns the number of these watches.
+    /// Ends the open watches of a resource as if the server had closed them. Returns the number of these watches.
     pub fn cut_watches_of(&self, resource: &str) -> usize {
         self.switch(WatchMode::Cut, resource)
     }
@@ -231,8 +232,8 @@ impl Faults {
         self.watches.switch(WatchMode::Broken, |_| true)
     }
 
-    /// Ends every open watch with an `ERROR` event of 410, as if it had fallen behind. Returns the
-    /// number of these watches.
+    /// Ends every open watch with an `ERROR` event of 410, as if the history after its last event were compacted.
+    /// Returns the number of these watches.
     pub fn expire_watches(&self) -> usize {
         self.watches.switch(WatchMode::Expired, |_| true)
     }
@@ -247,12 +248,12 @@ impl Faults {
         self.watches.switch(WatchMode::Silent, |_| true)
     }
 
-    /// Silences the open watches of a resource. Returns the number of these watches.
+    /// Like [`silence_watches`](Self::silence_watches), for one resource. Returns the number of these watches.
     pub fn silence_watches_of(&self, resource: &str) -> usize {
         self.switch(WatchMode::Silent, resource)
     }
 
-    /// Lets silenced watches deliver again, starting with the events they missed. Returns the number of these watches.
+    /// Lets silenced watches deliver again, with the events they missed first. Returns the number of all open watches.
     pub fn resume_watches(&self) -> usize {
         self.watches.switch(WatchMode::Live, |_| true)
     }
@@ -279,19 +280,20 @@ impl Faults {
         *self.shared.outage.lock() = Some(outage);
     }
 
-    /// Returns the phase of the restart in progress and the rest of its time.
+    /// Returns the phase of a simulated restart and the time until the phase ends; `None` without a restart.
     pub(crate) fn outage(&self) -> Option<(RestartPhase, Duration)> {
         let now = self.shared.began.elapsed();
         self.shared.outage.lock().as_ref()?.phase(now)
     }
 
-    /// Returns how long the server still refuses connections, if it does.
+    /// Returns how long a simulated restart will still refuse connections; `None` if connections are accepted.
     pub(crate) fn away_for(&self) -> Option<Duration> {
         self.outage()
             .and_then(|(phase, left)| (phase == RestartPhase::Away).then_some(left))
     }
 
-    /// Ends a restart after its last phase. Returns whether the history is to be compacted now.
+    /// Forgets a simulated restart that is over. Returns whether the caller must compact the history, which is then
+    /// lost.
     pub(crate) fn end_outage(&self) -> bool {
         let now = self.shared.began.elapsed();
         let mut outage = self.shared.outage.lock();
@@ -308,7 +310,7 @@ impl Faults {
         loop {
             let lifted = self.shared.lifted.notified();
             tokio::pin!(lifted);
-            // FAULT-2: it registers for the wake-up before it checks the plan, so it misses no removal.
+            // FAULT-2: the request registers before it checks the plan, so that it misses no removal of its fault.
             lifted.as_mut().enable();
             if !self.shared.plan.lock().has(id) {
                 return;
@@ -345,7 +347,7 @@ impl FaultGuard {
         self.id
     }
 
-    /// Keeps the fault for the lifetime of the server.
+    /// Keeps the fault planned although the guard is dropped, until [`Faults::remove`] or [`Faults::clear`] removes it.
     pub fn keep(mut self) {
         self.kept = true;
     }

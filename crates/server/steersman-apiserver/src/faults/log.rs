@@ -41,7 +41,7 @@ impl RequestLog {
         Self { shared }
     }
 
-    /// Records a request that arrived and numbers it.
+    /// Records a request that arrived, and sets its `sequence`, the number of the request.
     pub(crate) fn begin(&self, record: &mut RequestRecord) {
         let mut state = self.shared.state.lock();
         record.sequence = state.next;
@@ -69,14 +69,14 @@ impl RequestLog {
         self.shared.changed.send_modify(|version| *version += 1);
     }
 
-    /// Returns the number of requests that meet a condition.
+    /// Returns the number of recorded requests for which `condition` returns true.
     pub fn count(&self, condition: impl Fn(&RequestRecord) -> bool) -> usize {
         let state = self.shared.state.lock();
         let matching = state.records.iter().filter(|record| condition(record));
         matching.count()
     }
 
-    /// Returns the requests that meet a condition, oldest first.
+    /// Returns the recorded requests for which `condition` returns true, oldest first.
     pub fn matching(&self, condition: impl Fn(&RequestRecord) -> bool) -> Vec<RequestRecord> {
         let state = self.shared.state.lock();
         let matching = state.records.iter().filter(|record| condition(record));
@@ -108,12 +108,12 @@ impl RequestLog {
         })
     }
 
-    /// Returns the number of records dropped because of the log's capacity.
+    /// Returns how many of the oldest records were dropped because the log was full.
     pub fn forgotten(&self) -> u64 {
         self.shared.state.lock().forgotten
     }
 
-    /// Empties the log; numbering continues.
+    /// Removes all records. The numbers of later requests continue after the last one.
     pub fn clear(&self) {
         self.shared.state.lock().records.clear();
     }
@@ -125,7 +125,7 @@ impl RequestLog {
     pub async fn wait_for(&self, many: usize, condition: impl Fn(&RequestRecord) -> bool) {
         let mut changed = self.shared.changed.subscribe();
         while self.count(&condition) < many {
-            // `self` holds the sender, so this cannot fail while `self` is borrowed.
+            // `self` holds the sender, so `changed()` cannot fail while `self` is borrowed.
             if changed.changed().await.is_err() {
                 return;
             }

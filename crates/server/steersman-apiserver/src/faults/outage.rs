@@ -1,4 +1,4 @@
-//! Machine: a restart that takes time, and its effect on the requests of each phase.
+//! Machine: a simulated restart of the server that takes time, and its effect on the requests of each phase.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use steersman_apimachinery::status::Status;
 
 use super::record::{RequestRecord, Verb};
 
-/// Whether a server keeps its history over [`ApiServer::restart`](crate::ApiServer::restart).
+/// Whether a server keeps its history (past revisions) over [`ApiServer::restart`](crate::ApiServer::restart).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum History {
     /// Resource versions from before the restart can be watched and listed.
@@ -17,7 +17,7 @@ pub enum History {
 
 /// A restart of the server, and the durations of its phases; by default each phase takes no time.
 ///
-/// First the server refuses connections, then it installs its paths, then it initializes its storages.
+/// The phases: the server refuses connections, then it installs its paths, then it initializes its storages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a restart does nothing until it is given to `ApiServer::restart`"]
 pub struct Restart {
@@ -29,9 +29,9 @@ pub struct Restart {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RestartPhase {
-    /// Connections are refused.
+    /// The server refuses connections, and requests in process get no answer.
     Away,
-    /// Paths are not installed yet.
+    /// Requests are answered 503, because the paths are not installed yet.
     Installing,
     /// Storages are being read: lists and watches are refused.
     Initializing,
@@ -53,7 +53,7 @@ pub(crate) struct Outage {
 }
 
 impl Restart {
-    /// Creates a restart that takes no time.
+    /// Creates a restart in which every phase takes no time, until its duration is set.
     pub fn new(history: History) -> Self {
         Self {
             history,
@@ -69,14 +69,14 @@ impl Restart {
         self
     }
 
-    /// Sets how long, after that, requests are answered 503 because the paths are not installed
-    /// yet. `/livez` and `/version` are served, and `/readyz` says 500.
+    /// Sets how long, once connections are accepted again, requests are answered 503 because the paths are not
+    /// installed yet. `/livez` and `/version` are served, and `/readyz` says 500.
     pub fn installing(mut self, time: Duration) -> Self {
         self.installing = time;
         self
     }
 
-    /// Sets how long, after that, lists and watches are answered `429 storage is (re)initializing`.
+    /// Sets how long, once the paths are installed, lists and watches are answered `429 storage is (re)initializing`.
     pub fn initializing(mut self, time: Duration) -> Self {
         self.initializing = time;
         self
@@ -94,7 +94,7 @@ impl Outage {
         Self { restart, began }
     }
 
-    /// Returns the phase and the rest of its time; `None` once the restart is over.
+    /// Returns the phase at the time `now` and the time until the phase ends; `None` once the restart is over.
     pub(crate) fn phase(&self, now: Duration) -> Option<(RestartPhase, Duration)> {
         let mut ends = self.began;
         for (phase, time) in [

@@ -9,7 +9,7 @@ use steersman_registry::Rng;
 use super::record::RequestRecord;
 use super::spec::{Effect, FaultSpec};
 
-/// A condition on requests, in addition to those of the spec.
+/// A condition on requests as Rust code, in addition to the fields of the `FaultSpec`.
 pub(crate) type Condition = Box<dyn Fn(&RequestRecord) -> bool + Send + Sync>;
 
 #[derive(Debug)]
@@ -25,28 +25,28 @@ struct FaultRule {
     id: u64,
     spec: FaultSpec,
     condition: Option<Condition>,
-    /// The full Status of the answer, for answers that the spec cannot express.
+    /// The full Status of the answer, for answers with members that a `FaultSpec` does not have.
     status: Option<Box<Status>>,
-    /// The plan's clock when the fault was added.
+    /// When the fault was planned, as time since the server was created.
     added: Duration,
-    /// Number of requests that matched so far.
+    /// Number of matching requests that no earlier fault ended, including those that `skip` leaves unaffected.
     seen: u64,
     hits: u64,
 }
 
-/// A description of a planned fault.
+/// A planned fault, as `Faults::planned` lists it: its number, its hits and its conditions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PlannedFault {
-    /// The number by which the fault is removed.
+    /// The number by which `Faults::remove` removes the fault.
     pub id: u64,
     /// Number of requests that the fault affected.
     pub hits: u64,
-    /// Whether a condition inside the server's process applies in addition to the spec.
+    /// Whether a condition in Rust code, which only the process of the server has, applies in addition to the spec.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub has_condition: bool,
-    /// The fault as it was requested.
+    /// The fault as it was planned: its conditions and its effect.
     #[serde(flatten)]
     pub spec: FaultSpec,
 }
@@ -54,13 +54,13 @@ pub struct PlannedFault {
 #[derive(Debug, Default)]
 pub(crate) struct Decision {
     pub(crate) delay: Duration,
-    /// The fault that must be removed before the request goes on.
+    /// The number of the fault that leaves the request unanswered until the fault is removed.
     pub(crate) swallowed_by: Option<u64>,
     pub(crate) answer: Option<Box<Status>>,
     pub(crate) cut: bool,
     /// Whether the request is carried out even though its answer is replaced or missing.
     pub(crate) commit: bool,
-    /// Number of revisions by which a list is out of date.
+    /// For a list: by how many revisions its answer is older than the newest state.
     pub(crate) stale: u64,
     pub(crate) chop: Chop,
     pub(crate) watch: WatchFaults,
@@ -68,9 +68,9 @@ pub(crate) struct Decision {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Chop {
-    /// The size of the pieces in bytes, and the delay of each.
+    /// The size in bytes of the pieces in which the body is sent, and the delay before each.
     pub(crate) pieces: Option<(usize, Duration)>,
-    /// The number of bytes after which the connection ends.
+    /// The number of bytes of the body after which the connection ends.
     pub(crate) cut_after: Option<u64>,
 }
 
@@ -148,8 +148,8 @@ impl FaultPlan {
         self.rules.iter().map(planned).collect()
     }
 
-    /// Combines the faults that match a request. Delays add up; of several answers, cuts and the
-    /// like the fault that was planned first takes effect (FAULT-1).
+    /// Combines the faults that match a request. Delays add up; of several faults that end the request by an answer or
+    /// a cut, the one planned first takes effect (FAULT-1).
     pub(crate) fn decide(&mut self, record: &RequestRecord, now: Duration) -> Decision {
         let mut decision = Decision::default();
         for rule in &mut self.rules {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
-/// The verb of a request on objects, as in Kubernetes' authorization.
+/// The verb of a request on objects, as in the rules of RBAC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -52,7 +52,7 @@ impl fmt::Display for Verb {
     }
 }
 
-/// One request.
+/// One request that the server received, as the log records it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -66,10 +66,10 @@ pub struct RequestRecord {
     pub method: String,
     /// URL path as received, percent-encoded.
     pub path: String,
-    /// The query, decoded, in order.
+    /// The query parameters, percent-decoded, in the order of the URL.
     #[serde(serialize_with = "by_name")]
     pub parameters: Vec<(String, String)>,
-    /// Verb of a request on objects; `None` for documents such as discovery.
+    /// The verb of a request on objects; `None` for documents such as discovery.
     pub verb: Option<Verb>,
     /// API group; empty for core.
     pub group: String,
@@ -79,9 +79,9 @@ pub struct RequestRecord {
     pub resource: String,
     /// The subresource, for instance `status`; `None` for the object itself.
     pub subresource: Option<String>,
-    /// Namespace in the path.
+    /// The namespace in the path; `None` if the path has none.
     pub namespace: Option<String>,
-    /// Name in the path. The name of a created object is set after the create, so faults do not see the name.
+    /// The name in the path. The name of a created object is set after the create, so faults cannot match it.
     pub name: Option<String>,
     /// The `User-Agent` header; empty if absent.
     pub user_agent: String,
@@ -89,7 +89,7 @@ pub struct RequestRecord {
     pub accept: String,
     /// Name of the user after impersonation. Empty if authentication failed (401).
     pub user: String,
-    /// The groups of that user.
+    /// The groups of `user`, after impersonation.
     pub groups: Vec<String>,
     /// Name of the user that impersonates; `None` without impersonation.
     pub impersonated_by: Option<String>,
@@ -143,13 +143,13 @@ impl fmt::Display for RequestRecord {
 }
 
 impl RequestRecord {
-    /// Returns the first value of a query parameter.
+    /// Returns the first value of a query parameter; `None` if the query does not have it.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.parameters.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Returns whether the request has this verb.
+    /// Returns whether the request has this verb; false for documents such as discovery.
     pub fn does(&self, verb: Verb) -> bool {
         self.verb == Some(verb)
     }

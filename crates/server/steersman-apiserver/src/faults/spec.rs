@@ -12,22 +12,22 @@ use super::record::{RequestRecord, Verb};
 #[non_exhaustive]
 #[must_use = "a fault does nothing until it is added"]
 pub struct FaultSpec {
-    /// The verb of the request.
+    /// The verb that the request must have; `None` matches any request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verb: Option<Verb>,
-    /// The resource, as in [`RequestRecord::is_for`]. Unset, requests for documents such as discovery match too.
+    /// The resource, as in [`RequestRecord::is_for`]. `None` matches any request, also for documents such as discovery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
-    /// The namespace in the path.
+    /// The namespace that the path must have; `None` matches any request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The name in the path.
+    /// The name of an object that the path must have; `None` matches any request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The name of the user, as in [`RequestRecord::user`].
+    /// The user that must send the request, as in [`RequestRecord::user`]; `None` matches any user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// A part of the `User-Agent` header.
+    /// A text that the `User-Agent` header must contain; `None` matches any client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
     /// The fraction of matching requests that are affected, from 0 to 1. The server's seed decides which. Default 1.
@@ -36,16 +36,16 @@ pub struct FaultSpec {
     /// Number of matching requests that are not affected at first. Default 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skip: u64,
-    /// Maximum number of requests that are affected.
+    /// Maximum number of requests that are affected; `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
-    /// Milliseconds after which the fault begins. Default 0.
+    /// Milliseconds from the planning of the fault to its beginning. Default 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub after_millis: u64,
-    /// Milliseconds that the fault lasts from its beginning.
+    /// Milliseconds that the fault lasts from its beginning; `None`: until it is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_millis: Option<u64>,
-    /// The effect on a request.
+    /// What happens to an affected request.
     pub effect: Effect,
 }
 
@@ -64,9 +64,9 @@ pub(crate) const LONGEST_MILLIS: u64 = 365 * 24 * 60 * 60 * 1000;
 pub enum Effect {
     /// The request waits before it is carried out.
     Delay {
-        /// Minimum delay. A delay of any kind is at most a year.
+        /// Minimum delay in milliseconds, at most a year.
         millis: u64,
-        /// Maximum of the random addition to the delay.
+        /// Maximum of the random addition to the delay, in milliseconds, at most a year. Default 0.
         #[serde(default)]
         jitter_millis: u64,
     },
@@ -77,7 +77,7 @@ pub enum Effect {
         /// The message; the default says that the failure is a fault.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
-        /// Seconds of a `Retry-After` header.
+        /// Seconds of a `Retry-After` header. Default 0: no header.
         #[serde(default)]
         retry_after_seconds: u32,
         /// Whether the server carries out the request although the answer is an error.
@@ -106,7 +106,7 @@ pub enum Effect {
     /// The request is not answered until the fault is removed. To silence watches that are already
     /// open, use [`Faults::silence_watches`](super::Faults::silence_watches).
     Swallow,
-    /// A watch opens and stays silent.
+    /// A watch opens, but receives neither events nor bookmarks nor its end.
     Silence,
     /// A watch opens and ends at once with an `ERROR` event of 410.
     ExpireWatch,
@@ -160,55 +160,55 @@ impl FaultSpec {
         self
     }
 
-    /// Limits the fault to this resource.
+    /// Limits the fault to requests for this resource, written as in [`RequestRecord::is_for`].
     pub fn resource(mut self, resource: &str) -> Self {
         self.resource = Some(resource.to_owned());
         self
     }
 
-    /// Limits the fault to this namespace.
+    /// Limits the fault to requests with this namespace in their path.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
         self
     }
 
-    /// Limits the fault to objects with this name.
+    /// Limits the fault to requests with this name of an object in their path.
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self
     }
 
-    /// Limits the fault to this user.
+    /// Limits the fault to requests of the user with this name.
     pub fn user(mut self, user: &str) -> Self {
         self.user = Some(user.to_owned());
         self
     }
 
-    /// Limits the fault to clients with this text in their `User-Agent`.
+    /// Limits the fault to requests with this text in their `User-Agent` header.
     pub fn user_agent(mut self, part: &str) -> Self {
         self.user_agent = Some(part.to_owned());
         self
     }
 
-    /// Limits the fault to this fraction of the matching requests.
+    /// Limits the fault to a random fraction of the matching requests, from 0 (none) to 1 (all).
     pub fn probability(mut self, share: f64) -> Self {
         self.probability = Some(share);
         self
     }
 
-    /// Skips this many matching requests first.
+    /// Leaves this many matching requests unaffected before the fault takes effect.
     pub fn skip(mut self, requests: u64) -> Self {
         self.skip = requests;
         self
     }
 
-    /// Limits the number of requests that are affected.
+    /// Limits the number of requests that are affected; later ones are not.
     pub fn times(mut self, times: u64) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// Lets the fault begin this many milliseconds from now.
+    /// Lets the fault begin this many milliseconds after it is planned.
     pub fn after_millis(mut self, millis: u64) -> Self {
         self.after_millis = millis;
         self
@@ -220,7 +220,7 @@ impl FaultSpec {
         self
     }
 
-    /// Returns the problem of an invalid fault; `None` for a valid one.
+    /// Returns why the fault is invalid, for instance a status code below 400; `None` for a valid fault.
     pub(crate) fn problem(&self) -> Option<String> {
         if let Some(share) = self.probability
             && !(0.0..=1.0).contains(&share)

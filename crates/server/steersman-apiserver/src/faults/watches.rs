@@ -1,4 +1,4 @@
-//! Driver: the open watches, and the switch that commands each of them.
+//! Driver: the list of open watches, and for each a mode by which tests silence or end the watch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::watch_wakers::WatchWaker;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchMode {
     Live,
-    /// Stays open and silent.
+    /// Stays open, but sends neither events nor bookmarks nor its end.
     Silent,
     /// Ends as if the server had closed it.
     Cut,
-    /// Sends the events so far and a last bookmark, and ends, because its listener stops.
+    /// Sends the events so far and a last bookmark, and ends, because the HTTPS listener of its connection stops.
     Stopped,
     /// Ends with an `ERROR` event of 410.
     Expired,
@@ -33,7 +33,7 @@ pub(crate) struct OpenWatches {
 struct LoggedWatch {
     record: RequestRecord,
     switch: Arc<Switch>,
-    /// Stops the listener through which the watch arrived.
+    /// Is cancelled when the listener stops through which the watch arrived.
     stop: CancellationToken,
 }
 
@@ -43,7 +43,7 @@ struct Switch {
     waker: Arc<WatchWaker>,
 }
 
-/// Reads the mode of a watch. Dropping the tap removes the watch from the list.
+/// Gives the stream of a watch the mode that tests set. Dropping this value removes the watch from the list.
 #[derive(Debug)]
 pub(crate) struct WatchTap {
     switch: Arc<Switch>,
@@ -52,7 +52,7 @@ pub(crate) struct WatchTap {
 }
 
 impl OpenWatches {
-    /// Adds a watch, which ends with `stop` once [`end_stopped`](Self::end_stopped) is called.
+    /// Adds a watch. The first call of [`end_stopped`](Self::end_stopped) after `stop` was cancelled ends the watch.
     pub(crate) fn open(
         &self,
         record: &RequestRecord,
@@ -69,7 +69,7 @@ impl OpenWatches {
             stop,
         };
         let mut open = self.open.lock();
-        // If `stop` was cancelled in the meantime, `end_stopped` did not see this entry.
+        // If `stop` was cancelled already, `end_stopped` may have run before the watch is in the list.
         if entry.stop.is_cancelled() {
             entry.switch.stop();
         }
@@ -103,8 +103,8 @@ impl OpenWatches {
         switched
     }
 
-    /// Ends the watches of stopped listeners, silent ones too. Watches do not poll a shared token
-    /// themselves, because a thousand watches would do so at each event.
+    /// Ends the watches of stopped listeners, silenced ones too. Watches do not poll the shared token themselves,
+    /// because a thousand watches would do so at each event.
     pub(crate) fn end_stopped(&self) {
         for entry in self.open.lock().values() {
             if entry.stop.is_cancelled() {
@@ -120,7 +120,7 @@ impl Switch {
         self.waker.wake();
     }
 
-    /// Ends the watch because its listener stops. A silent watch ends without its events.
+    /// Ends the watch because its listener stops. A live watch first sends the events so far, a silenced one does not.
     fn stop(&self) {
         let mode = *self.mode.lock();
         match mode {
@@ -136,7 +136,7 @@ impl WatchTap {
         *self.switch.mode.lock()
     }
 
-    /// Returns the waker for changes of the mode, and of the storage once it is subscribed.
+    /// Returns the waker that changes of the mode wake and, once it is subscribed to the storage, changes of objects.
     pub(crate) fn waker(&self) -> &Arc<WatchWaker> {
         &self.switch.waker
     }
