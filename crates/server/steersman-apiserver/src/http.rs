@@ -1,4 +1,4 @@
-//! Room: the HTTP layer: parses requests into calls of verbs, and writes the answers.
+//! Room: the HTTP layer: parses requests into calls of verbs (get, list, create and so on), and writes the answers.
 
 mod requests;
 mod responses;

@@ -1,4 +1,4 @@
-//! Driver: wakes the watches of changed storages, many watches in rounds.
+//! Driver: wakes the watches of changed storages: a few watches at each change, many at intervals.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,22 +15,23 @@ pub(crate) struct StorageChanges {
     by_storage: Arc<Mutex<HashMap<StorageKey, StorageWakers>>>,
 }
 
-/// A round that ends when this value is dropped: in time, or together with its runtime.
+/// The interval (round) until many watches are woken again. It ends when this value is dropped: after its time, or
+/// together with its runtime.
 struct Round {
     changes: StorageChanges,
     storage: StorageKey,
 }
 
 impl StorageChanges {
-    /// Wakes the waker whenever the storage changes. Call it before the first poll.
+    /// Wakes the waker at every later change of the storage. Call it before the watch reads events the first time.
     pub(crate) fn subscribe(&self, storage: &StorageKey, waker: &Arc<WatchWaker>) {
         let mut by_storage = self.by_storage.lock();
-        // Storages without watches are removed here, which is rarer than writes.
+        // Removes the storages without watches. Watches begin less often than objects are written, so it is done here.
         by_storage.retain(|key, wakers| key == storage || !wakers.has_no_watches());
         by_storage.entry(storage.clone()).or_default().add(waker);
     }
 
-    /// Wakes the subscribers of these storages, many subscribers in rounds (SRV-WATCH-3).
+    /// Wakes the watches of these storages: a few at once, many at the end of their interval (SRV-WATCH-3).
     pub(crate) fn notify(&self, changed: &[StorageKey]) {
         let has_timer = Handle::try_current().is_ok();
         let now = Instant::now().into_std();
@@ -41,13 +42,13 @@ impl StorageChanges {
                 continue;
             };
             if !has_timer {
-                // Outside a runtime no task can end the round later.
+                // Outside a tokio runtime no task can wake the watches at the end of the interval.
                 wakers.wake_all(now);
             } else if let Some(ends) = wakers.wake(now) {
                 rounds.push((storage.clone(), ends));
             }
         }
-        // A runtime that is shutting down drops spawned tasks at once, which would lock `by_storage` again.
+        // A runtime that is shutting down drops spawned tasks at once, which locks `by_storage` again (`Round::drop`).
         drop(by_storage);
         for (storage, ends) in rounds {
             let changes = self.clone();
@@ -75,8 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// SRV-WATCH-3: a change wakes its watches even if the runtime that should end the round is
-    /// gone.
+    /// SRV-WATCH-3: a change wakes its watches even if the runtime that should end the round is gone.
     #[test]
     fn a_change_wakes_its_watches_after_the_runtime_of_its_round_is_gone() {
         let (changes, storage) = (StorageChanges::default(), StorageKey::new("", "pods"));

@@ -1,4 +1,5 @@
-//! Driver: the state that all requests share: the locked registry, the subscriptions to changes, and the clock.
+//! Driver: the state that all requests share: the registry (all objects) behind its lock, the subscriptions to changes,
+//! and the clock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -48,7 +49,7 @@ impl Default for Tuning {
     }
 }
 
-/// The state behind the server's services and handles.
+/// The state of one server, which its services and handles share.
 #[derive(derive_more::Debug)]
 #[debug("Context {{ tuning: {tuning:?}, .. }}")]
 pub(crate) struct Context {
@@ -56,9 +57,9 @@ pub(crate) struct Context {
     pub(crate) changes: StorageChanges,
     /// Marked changed at every write to the store.
     pub(crate) any_change: watch::Sender<u64>,
-    /// Marked changed by every turn of the lock after which objects wait for their removal.
+    /// Marked changed if work under the registry's lock leaves deleted definitions or namespaces to remove later.
     pub(crate) marks: watch::Sender<()>,
-    /// Marked changed at every restart.
+    /// Marked changed at every simulated restart, so that connections close.
     pub(crate) restarts: watch::Sender<u64>,
     clock: Clock,
     pub(crate) tuning: Tuning,
@@ -68,11 +69,11 @@ pub(crate) struct Context {
     pub(crate) documents: Mutex<DocumentCache>,
     pub(crate) webhooks: Webhooks,
     impersonations: Mutex<Impersonations>,
-    /// Keeps the changes outside this process; `None` if nothing does.
+    /// The log that keeps the changes outside this process; `None` if changes are kept in memory alone.
     wal: Option<WriteAheadLog>,
 }
 
-/// The work that is left after a turn of the lock, for the time after the registry is unlocked.
+/// The result of work under the registry's lock, and what is left to do once the registry is unlocked.
 struct AfterLock<R> {
     result: std::thread::Result<R>,
     has_changed: bool,
@@ -125,9 +126,9 @@ impl Context {
     ///
     /// SRV-1: `work` cannot wait, so a dropped request has done all of its work or none.
     ///
-    /// SRV-4: if `work` panics, the watches of the storages that it changed are woken too, and the
-    /// registry stays in use. That is safe because a verb decides before it stores; consequences of
-    /// deletions that the panic prevented are drawn by the next verb that does so.
+    /// SRV-4: if `work` panics, the watches of the storages that it changed are woken too, and the registry stays in
+    /// use. That is safe because a verb makes all its checks before it stores. If the panic prevents further deletions
+    /// that follow from a deletion, the next verb that looks for such deletions carries them out.
     pub(crate) fn with_registry<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
         let done = AfterLock::of(&mut registry, self.wal.as_ref(), work);
@@ -146,17 +147,17 @@ impl Context {
             self.changes.notify(&done.changed);
         }
         done.writes.finish();
-        // After the objects are serialised, so that the task of the log need not do it.
+        // Called after the objects are serialised, so that the task that appends to the log need not serialise them.
         if let Some(wal) = self.wal.as_ref().filter(|_| done.is_logged) {
             wal.announce();
         }
         done.result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// Runs a verb, calling webhooks in between: each run either completes, or changes nothing and returns a question
-    /// (ADM-2). Returns the result of the last run and the warnings of the webhooks.
+    /// Runs a verb, and again after the calls of webhooks that it needs: each run either completes, or changes nothing
+    /// and returns the calls (ADM-2). Returns the result of the last run and the warnings of the webhooks.
     ///
-    /// Dropping the future abandons the verb, which has changed nothing then.
+    /// Dropping the future abandons the verb, which then has changed nothing.
     pub(crate) async fn asking<R>(
         &self,
         mut verb: impl FnMut(&mut Registry) -> R,
@@ -183,10 +184,10 @@ impl Context {
             .map_or(Ok(()), |why| Err(unwritable(&why)))
     }
 
-    /// Waits until every revision that an answer may show is in the write-ahead log (WAL-1).
+    /// Waits until every revision that the answer to a request may show is in the write-ahead log (WAL-1).
     ///
     /// # Errors
-    /// The log cannot be written: 503 for a read, and 500 for a write, and its outcome is unknown then (WAL-4).
+    /// If the log cannot be written: 503 for a read; 500 for a write, which may still be kept later (WAL-4).
     pub(crate) async fn kept(&self, is_read: bool) -> Result<(), Status> {
         let Some(wal) = &self.wal else {
             return Ok(());
@@ -205,7 +206,7 @@ impl Context {
         self.wal.as_ref().and_then(WriteAheadLog::failure)
     }
 
-    /// Takes a snapshot. The next transaction starts a file of the write-ahead log.
+    /// Takes a snapshot of the whole state. The next transaction starts a new file of the write-ahead log.
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.with_registry(|registry| {
             if let Some(wal) = &self.wal {
@@ -215,8 +216,8 @@ impl Context {
         })
     }
 
-    /// Calls the webhooks of a question without holding the lock. A webhook, as any client, sees no
-    /// revision that is not in the write-ahead log (WAL-1).
+    /// Calls the webhooks that a verb needs, without the registry's lock, and adds their answers to `attempt`. Waits
+    /// for the write-ahead log first, because a webhook sees no revision that is not in the log (WAL-1).
     pub(crate) async fn put(&self, question: PendingCalls, attempt: &mut Attempt) {
         self.caught_up().await;
         let resolve = |namespace: &str, name: &str, port: u16| {
@@ -243,9 +244,9 @@ impl Context {
         outcome
     }
 
-    /// Shows clients a restart of the server: open watches break, idle connections are closed, and
-    /// without history no watch can resume from before. Returns the number of broken watches. For a
-    /// restart that takes time, [`meet_outage`](Self::meet_outage) returns its effect on requests.
+    /// Simulates a restart as clients see it: open watches break, idle connections are closed, and if the history is
+    /// lost no watch can resume from an earlier revision. Returns the number of broken watches. For a restart that
+    /// takes time, [`meet_outage`](Self::meet_outage) returns its effect on requests.
     pub(crate) fn restart(&self, restart: Restart) -> usize {
         if restart.history == History::Lost {
             self.with_registry(Registry::compact);
@@ -261,14 +262,14 @@ impl Context {
             return phase.meet(record);
         }
         if self.faults.end_outage() {
-            // The history begins here, so no watch resumes from before.
+            // Compacts at the end of the restart, so that no watch resumes from an earlier revision.
             self.with_registry(Registry::compact);
         }
         None
     }
 }
 
-/// Returns the refusal of a request that was not carried out, because the log cannot be written.
+/// Returns the 503 for a request that is not carried out or not answered, because the log cannot be written.
 fn unwritable(why: &str) -> Status {
     let message = format!("the write-ahead log cannot be written: {why}");
     Status::failure(503, "ServiceUnavailable", message).with_retry_after(1)
@@ -291,7 +292,7 @@ impl steersman_simulator::PlayedServer for Context {
     fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
         let done = AfterLock::of(&mut registry, self.wal.as_ref(), work);
-        // The simulator locks again at once; a request that waits goes first (PLAY-7).
+        // The simulator locks again at once; a fair unlock lets a request that waits go first (PLAY-7).
         parking_lot::MutexGuard::unlock_fair(registry);
         self.finish(done)
     }
@@ -307,7 +308,7 @@ impl<R> AfterLock<R> {
             registry.show_until(wal.kept_revision());
         }
         let result = catch_unwind(AssertUnwindSafe(|| work(registry)));
-        // A panicked request leaves warnings that have no client any more.
+        // Drops the warnings of a verb that panicked, because its client does not get them.
         registry.take_warnings();
         let mut changed = registry.take_changed();
         let has_changed = !changed.is_empty();

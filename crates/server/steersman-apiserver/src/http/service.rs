@@ -142,7 +142,7 @@ impl ApiService {
                         done.unwrap_or_else(|status| Err(status.into()))
                     }
                 };
-                // A refused request was not carried out, and its refusal is the answer.
+                // A fault replaces only a success: a refused request changed nothing, and gets its refusal.
                 match lost {
                     Some(status) if done.is_ok() => Err(HttpRefusal::Status(status)),
                     _ => done,
@@ -161,7 +161,7 @@ impl ApiService {
         Ok(self.respond(reply, &record, &decision, gzip))
     }
 
-    /// Returns the refusal of a request that is independent of its target (AUTH-1).
+    /// Returns the refusal for reasons other than the object: the server stops, or the client is not allowed (AUTH-1).
     fn refuse(
         &self,
         auth: &AuthOutcome,
@@ -286,7 +286,7 @@ impl ApiService {
         let (outcome, warnings) = match call.verb {
             Some(Verb::Watch) => asking.await,
             _ => {
-                // Only requests without a deadline get here with a `timeout` that is no duration.
+                // A `timeout` that is no duration was refused before, except for requests that have no deadline.
                 let within = deadline::of(call.query).unwrap_or(deadline::MOST);
                 let asked = tokio::time::timeout(within, asking).await;
                 asked.map_err(|_| deadline::missed())?
@@ -360,7 +360,7 @@ impl ApiService {
         let body = match reply.body {
             ReplyBody::Whole(bytes) => ResponseBody::whole(bytes),
             ReplyBody::List(list) => ResponseBody::list(list),
-            // Objects and lists are encoded before a request is answered.
+            // Never reached, because `perform` encodes objects and lists before.
             ReplyBody::UnencodedObject(_) | ReplyBody::UnencodedList(_) => {
                 ResponseBody::whole(Bytes::new())
             }
@@ -396,7 +396,7 @@ impl ApiService {
         }
         if let Some(tag) = reply.etag {
             append(headers, header::ETAG, &tag);
-            // One tag stands for all forms of a document.
+            // All formats of a document have one `ETag`, so caches need `Vary` to tell the formats apart.
             headers.append(header::VARY, fixed("Accept"));
         }
         for warning in &reply.warnings {

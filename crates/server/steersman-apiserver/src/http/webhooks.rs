@@ -1,4 +1,4 @@
-//! Room: calls of webhooks.
+//! Room: calls of admission and conversion webhooks, and the check of the webhooks' certificates.
 
 mod trust;
 mod connections;

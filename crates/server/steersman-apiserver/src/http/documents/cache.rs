@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use steersman_schema::resource::Resource;
 
-/// Maximum size of all cached documents, in bytes. Those of the built-in kinds take less.
+/// Maximum size of all cached documents, in bytes: 16 MiB. The documents of the built-in kinds take less.
 const MOST_CACHED: usize = 16 << 20;
 
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub(crate) struct Document {
 
 #[derive(Debug, Default)]
 pub(crate) struct DocumentCache {
-    /// The resources that the documents were built from. A changed CRD has new resources. Weak, so that
+    /// The resources that the documents were built from, compared by address: a changed CRD has new ones. Weak, so that
     /// the schemas of a removed CRD are freed before the next request for a document.
     of: Vec<Weak<Resource>>,
     made: HashMap<String, Document>,
@@ -26,8 +26,8 @@ pub(crate) struct DocumentCache {
 }
 
 impl DocumentCache {
-    /// Returns the document of this name, built from these resources. Failures are not cached, so
-    /// requests for random names use no memory. Documents above the bound are built for each request.
+    /// Returns the document of this name, built from these resources. Failures are not cached, so requests for random
+    /// names use no memory. A full cache is emptied; a document above the maximum is built for each request.
     pub(crate) fn get(
         &mut self,
         resources: &[Arc<Resource>],

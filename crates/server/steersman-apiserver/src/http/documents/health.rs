@@ -5,8 +5,8 @@ use crate::http::responses::reply::{Reply, TEXT};
 
 const STORAGE: &str = "etcd";
 
-/// The hooks that a kube-apiserver 1.36 runs after its start, in its order. The server is ready when it listens, so none
-/// of them is ever pending; tools wait for single ones by name.
+/// The hooks that a kube-apiserver 1.36 runs after its start, in its order. Here each is a health check that always
+/// succeeds, because the server is ready when it listens; tools wait for single checks by name.
 const HOOKS: [&str; 30] = [
     "poststarthook/start-apiserver-admission-initializer",
     "poststarthook/generic-apiserver-start-informers",
@@ -51,10 +51,10 @@ fn checks(endpoint: &str) -> impl Iterator<Item = &'static str> {
         .copied()
 }
 
-/// Answers `/healthz`, `/livez` or `/readyz`, or one check below them; `None` for an unknown check.
-/// `exclude` leaves checks out, `verbose` lists them.
+/// Answers `/healthz`, `/livez` or `/readyz`, or one check below them; `None` for an unknown check. The query parameter
+/// `exclude` leaves checks out, and `verbose` lists them.
 ///
-/// `log_failure` says why the write-ahead log cannot be written: the check of the storage fails with it.
+/// `log_failure` says why the write-ahead log cannot be written: the check `etcd` then fails with this reason.
 pub(crate) fn answer(
     endpoint: &str,
     check: Option<&str>,
@@ -132,7 +132,7 @@ mod tests {
         Some((reply.code, text?))
     }
 
-    // WAL-4.
+    // WAL-4: while the log cannot be written, writes are refused and change nothing.
     #[test]
     fn a_log_that_cannot_be_written_fails_the_checks() {
         let why = Some("the disk is full");

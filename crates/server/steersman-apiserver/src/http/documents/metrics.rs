@@ -9,10 +9,10 @@ use crate::faults::{RequestRecord, Verb};
 
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Maximum number of request series; requests beyond it are counted without labels.
+/// Maximum number of different label sets; beyond it, requests with a new set are counted by their status alone.
 const MOST_SERIES: usize = 10_000;
 
-/// Verb, group, version, resource, subresource, scope, and the status of the answer.
+/// The labels of a count: verb, group, version, resource, subresource, scope, and the status of the answer.
 type Labels = ([String; 6], u16);
 
 #[derive(Debug, Default)]

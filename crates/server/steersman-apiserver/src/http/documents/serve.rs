@@ -30,8 +30,8 @@ pub(crate) struct DocumentRequest<'a> {
     pub(crate) log_failure: Option<Arc<str>>,
 }
 
-/// Answers a route of a document. `Objects`, `Metrics`, those of the issuer and `Unknown` get the
-/// page for unknown paths.
+/// Answers a request for a document. Routes that other code answers (`Objects`, `Metrics` and the issuer's) and
+/// `Unknown` get the 404 page for unknown paths.
 pub(crate) fn answer(
     route: &PathRoute,
     ask: &DocumentRequest<'_>,
@@ -45,7 +45,7 @@ pub(crate) fn answer(
             reply.ok_or(HttpRefusal::PageNotFound)
         }
         PathRoute::Root => Ok(paths(resources, ask.has_issuer)),
-        // The handlers of OpenAPI ignore the method.
+        // As upstream, the handlers of OpenAPI accept every HTTP method.
         PathRoute::OpenApiV2 if v2::is_accepted(ask.accept) => {
             let mut reply = openapi_v2(ask, resources, cache, "protobuf", v2::protobuf);
             if reply.code == 200 {
@@ -67,10 +67,10 @@ pub(crate) fn answer(
             Err(Status::no_such_path().into())
         }
         PathRoute::NoSuchPath(_) => Err(HttpRefusal::PageNotFound),
-        // Upstream's aggregator answers these two routes whatever the method.
+        // As upstream, where the aggregator answers these two routes, they accept every HTTP method.
         PathRoute::Groups => root(ask, resources, AcceptReader::Handler, cache),
         PathRoute::Group(name) => group(name, ask, resources),
-        // The handlers of custom resource versions ignore the method too.
+        // Only groups with built-in resources refuse other methods than GET here, as upstream.
         PathRoute::Resources { group, .. } if ask.method != "GET" && serves(resources, group) => {
             Err(Status::method_not_allowed().into())
         }
@@ -103,13 +103,13 @@ fn resources_of(
     }
 }
 
-/// Returns whether a group has built-in resources; then its unknown paths are answered by a Status.
+/// Returns whether a group has built-in resources, so that its unknown paths are answered by a Status, not a page.
 pub(crate) fn serves(resources: &[Arc<Resource>], group: &str) -> bool {
     let mut resources = resources.iter();
     resources.any(|known| known.built_in && known.group == group)
 }
 
-/// Answers `/`: the served paths, apart from objects.
+/// Answers `/`: the list of served paths, without those of objects.
 fn paths(resources: &[Arc<Resource>], has_issuer: bool) -> Reply {
     let mut paths: Vec<String> = [
         "/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz",
@@ -152,7 +152,7 @@ fn root(
             let name = format!("{version:?} {core}");
             let document = cache.get(resources, &name, || {
                 let value = discovery::aggregated(resources, core, version);
-                // Encoded like an object, and so with a line break at its end.
+                // Upstream encodes this document like an object, so it ends with a line break.
                 let bytes = format!("{value}\n").into();
                 let tag = discovery::etag(&value);
                 Some(Document { bytes, tag })
@@ -211,7 +211,7 @@ fn openapi_v3(
             return Some(Document { bytes, tag });
         }
         let mut value = groups::document(resources, path)?;
-        // As in the index, which does not unpack the descriptions.
+        // The index of these documents hashes them without descriptions, and the tag must be the same hash.
         let tag = discovery::etag(&value);
         if let Value::Object(schemas) = &mut value["components"]["schemas"] {
             Descriptions::unpack().add_to(schemas);
@@ -242,7 +242,7 @@ fn found(document: Option<Document>, ask: &DocumentRequest<'_>) -> Reply {
     }
 }
 
-/// Answers 304 if the client already has the document.
+/// Answers 304 if the header `If-None-Match` has the tag of the document, otherwise with the document.
 fn tagged(document: Document, ask: &DocumentRequest<'_>) -> Reply {
     let known = ask.if_none_match.unwrap_or_default();
     let mut reply = if known.contains(&document.tag) {
@@ -254,7 +254,7 @@ fn tagged(document: Document, ask: &DocumentRequest<'_>) -> Reply {
     reply
 }
 
-/// Returns `/version`, which a kube-apiserver indents.
+/// Returns the JSON of `/version`, indented as by a kube-apiserver.
 fn version() -> String {
     let platform = format!("{}/{}", std::env::consts::OS, architecture());
     let git_version = format!("v1.{MINOR}.0");

@@ -1,5 +1,5 @@
-//! Machine: requests that perform an act instead of storing an object: `binding`, `eviction`,
-//! `token` and other subresources, and reviews.
+//! Machine: requests that make the server act instead of storing an object: `binding`, `eviction`, `token` and other
+//! subresources, and reviews.
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -21,10 +21,10 @@ const LOGS: [&str; 4] = [
     "application/vnd.kubernetes.protobuf",
 ];
 
-/// An act, and the verbs that perform it.
+/// What a subresource or review does (bind a Pod, evict it, create a token), and the verbs that it accepts.
 pub(crate) type Allowed = (Act, &'static [&'static str]);
 
-/// Performs the act of a subresource. The answer is always the whole object.
+/// Carries out a review or a subresource such as `binding`. The answer is the whole object, never a Table.
 pub(crate) fn perform(
     registry: &mut Registry,
     call: &ResourceCall<'_>,
@@ -81,7 +81,7 @@ pub(crate) fn perform(
     if act == Act::Review {
         let target = ObjectTarget::collection(resource, call.path.namespace.as_deref());
         let answer = registry.review(target, object, &options, now);
-        // A TokenReview uses the token.
+        // A TokenReview counts as a use of the Secret with the token, which records the day of its last use.
         registry.mark_used_secrets(now);
         let answer = sent.settle(registry, answer)?;
         return Ok(Reply::document(201, &answer, media.format));

@@ -19,10 +19,10 @@ use crate::http::responses::reply::Reply;
 
 const ROOT: &str = "/steersman/";
 
-/// Default maximum of records in a listing of the log.
+/// Default maximum number of records in an answer with the log of requests.
 const LISTED: usize = 1000;
 
-/// Returns the part of a path below the prefix; `None` for every other path.
+/// Returns the part of a path below `/steersman/`; `None` for every other path.
 pub(crate) fn below_root(path: &str) -> Option<&str> {
     path.strip_prefix(ROOT)
 }
@@ -34,7 +34,7 @@ pub(crate) fn answer(
     query: &Query,
     body: &[u8],
 ) -> Reply {
-    // Without authorization a client needs no credential here either.
+    // If every request is allowed, a client needs no credential here either.
     let is_open = user.name == ANONYMOUS
         && context.with_registry(|registry| registry.authorizer().allows_all());
     if !is_open && !user.is_in(MASTERS) {
@@ -122,7 +122,7 @@ fn requests(context: &Context, query: &Query) -> Done {
     };
     let found = context.log.matching(fits);
     let total = found.len();
-    // The newest records, in their order.
+    // The newest `limit` records, the oldest of them first.
     let items = &found[total.saturating_sub(limit)..];
     let forgotten = context.log.forgotten();
     let listing = json!({"total": total, "forgotten": forgotten, "items": items});

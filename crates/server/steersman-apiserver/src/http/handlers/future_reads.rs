@@ -9,15 +9,15 @@ use crate::http::context::Context;
 use crate::http::requests::call::HttpRefusal;
 use crate::http::responses::reply::{HttpOutcome, ReplyBody};
 
-/// The time after which such a read is refused, as in kube-apiserver (`blockTimeout` of its watch cache).
+/// The time after which a read of a future revision is refused (`blockTimeout` of kube-apiserver's watch cache).
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 type VerbOutcome = (HttpOutcome, Vec<String>);
 
-/// Runs a verb, calling webhooks in between. A get, a list, or a watch with initial objects, of a revision in the
+/// Runs a verb and the webhooks that it needs. A get, a list, or a watch with initial objects, of a revision in the
 /// future is run again after each change, until the store reaches the revision or the wait is over.
 ///
-/// Dropping the future abandons the verb, which has changed nothing then.
+/// Dropping the future abandons the verb, which then has changed nothing.
 pub(crate) async fn run(
     context: &Context,
     mut verb: impl FnMut(&mut Registry) -> HttpOutcome,
@@ -29,9 +29,9 @@ pub(crate) async fn run(
     let limit = Instant::now() + LONGEST_WAIT;
     let mut changes = context.any_change.subscribe();
     loop {
-        // SRV-2: after the subscription, so that no change is missed.
+        // SRV-2: reads again after the subscription to changes, so that no change before the wait is missed.
         let again = context.asking(&mut verb).await;
-        // The clock is checked too: with changes that never pause, the wait for the next change would never time out.
+        // The clock is checked too, because a wait that always finds a change at once never times out.
         let is_over = Instant::now() >= limit;
         if !is_ahead(&again) || is_over || timeout_at(limit, changes.changed()).await.is_err() {
             return again;

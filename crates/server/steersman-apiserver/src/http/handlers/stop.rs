@@ -1,14 +1,14 @@
-//! Driver: ends requests that wait when their listener stops.
+//! Driver: ends requests that wait for webhooks or revisions when their HTTPS listener stops.
 
 use std::time::Duration;
 
 use steersman_apimachinery::status::Status;
 use tokio_util::sync::CancellationToken;
 
-/// Time for a request in flight to finish when its listener stops. The calls of most webhooks end within it.
+/// Time for a request in flight to finish after its listener stops. Most calls of webhooks take less.
 const LAST_WORK: Duration = Duration::from_millis(500);
 
-/// Carries out work that can be abandoned without a change, and abandons it soon after the listener stops (SRV-STOP-2).
+/// Carries out work that can be dropped unfinished, and drops it soon after the listener stops (SRV-STOP-2).
 pub(crate) async fn before_end<T>(
     stop: &CancellationToken,
     work: impl Future<Output = T>,
@@ -17,7 +17,7 @@ pub(crate) async fn before_end<T>(
         stop.cancelled().await;
         tokio::time::sleep(LAST_WORK).await;
     };
-    // Biased: work that does not wait never touches the token, which all requests share.
+    // `biased` polls the work first: work that completes at once never touches the token, which all requests share.
     tokio::select! {
         biased;
         done = work => Ok(done),

@@ -21,10 +21,10 @@ use crate::http::requests::path::ObjectPath;
 use crate::http::responses::reply::{Answered, HttpOutcome};
 use crate::http::responses::shape::ReplyMaker;
 
-/// The body of a request, and the findings that its next run needs again.
+/// The body of a request, and what the first run of the verb found in it, for a run after calls of webhooks.
 pub(crate) struct RequestBody<'a> {
     bytes: &'a [u8],
-    /// The ignored fields of an object that was sent, once they are known.
+    /// The unknown and duplicate fields of the object in the body, once the verb has looked for them.
     ignored: Option<IgnoredFields<'a>>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> RequestBody<'a> {
     }
 }
 
-/// Carries out a call. It does all of the work or none, because no code in here waits.
+/// Carries out a request. It does all of its work or none, because this code never awaits.
 pub(crate) fn perform(
     registry: &mut Registry,
     call: &ResourceCall<'_>,
@@ -64,8 +64,8 @@ pub(crate) fn perform(
     outcome
 }
 
-/// Returns the refusal for a version that the group does not serve, or anything below it. A
-/// built-in group answers a Status; any other group exists only through CRDs.
+/// Returns the refusal of a path with a version that the group does not serve. It is a Status for a built-in group; any
+/// other group exists only through CRDs, and gets the 404 page.
 pub(crate) fn unknown_version(registry: &Registry, group: &str) -> HttpRefusal {
     no_path(serves(registry.resources(), group))
 }
@@ -79,7 +79,7 @@ fn no_path(built_in: bool) -> HttpRefusal {
 
 enum VerbTarget {
     Object(Subresource),
-    /// An act, and the verbs that perform it.
+    /// A review or a subresource such as `binding`, and the verbs that it accepts.
     Act(Allowed),
 }
 
@@ -90,7 +90,7 @@ fn face_of(
 ) -> Result<VerbTarget, HttpRefusal> {
     let in_namespace = path.namespace.is_some();
     let misplaced = in_namespace != resource.namespaced;
-    // Without a namespace a collection spans all namespaces; it can be read only for custom resources.
+    // Without a namespace, a collection spans all namespaces. Of custom resources, it can only be listed and watched.
     let spans = if resource.built_in {
         path.name.is_none()
     } else {
@@ -118,7 +118,7 @@ fn face_of(
             return Err(Status::not_found(resource.group_resource(), name).into());
         }
         Some(name) => {
-            // A proxied path continues after the subresource's name.
+            // The path of a proxy request continues after the name of the subresource.
             let word = name.split('/').next().unwrap_or_default();
             return match further(resource).find(|further| further.name == word) {
                 Some(further) if word == name || further.act == Act::Connect => {
@@ -131,7 +131,7 @@ fn face_of(
     Ok(VerbTarget::Object(subresource))
 }
 
-/// Returns whether the kind has a form in protobuf. A Scale of a custom resource has none.
+/// Returns whether objects of the resource can be encoded as protobuf: not custom resources, nor a Scale of one.
 fn has_message(resource: &Resource) -> bool {
     resource.built_in && Message::of_kind(&resource.api_version(), &resource.kind).is_some()
 }
@@ -178,7 +178,7 @@ fn perform_on(
         Verb::Create => on.create(registry, body),
         Verb::Update => on.update(registry, body.bytes),
         Verb::Patch => {
-            // Every patch has a type by now.
+            // The caller has refused patches without a type, so this 405 is never returned.
             let kind = patch.ok_or_else(Status::method_not_allowed)?;
             on.patch(registry, kind, body.bytes)
         }
@@ -223,7 +223,7 @@ fn allowed(
     if here && known && !across {
         Ok(verb)
     } else if verb == Verb::Watch && resource.verbs.contains(&"list") {
-        // A watch has the route of a list, so the message names the plural instead of the kind.
+        // Upstream, a watch has the route of a list, so the message names the plural instead of the kind.
         let name = &resource.plural;
         let message = format!("watch is not supported on resources of kind \"{name}\"");
         let details = Details {
@@ -268,10 +268,10 @@ const PATCHES: [&str; 4] = [
     "application/apply-patch+yaml",
 ];
 
-/// Returns the patch type. Other content types are refused with messages of their own.
+/// Returns the type of the patch by its content type. For built-in kinds, unknown content types are refused here.
 fn patch_kind(call: &ResourceCall<'_>, resource: &Resource) -> Result<PatchKind, Status> {
     let media_type = negotiate::media_type(call.content_type);
-    // For custom resources the verb decides which patch types it accepts.
+    // The handler of a custom resource has the list of the patch types that it accepts.
     if !resource.built_in || PATCHES.contains(&media_type.as_str()) {
         return PatchKind::from_content_type(call.content_type, resource);
     }

@@ -1,4 +1,4 @@
-//! Driver: the stream of a watch: polls its cursor, and waits for changes, bookmarks and its end.
+//! Driver: the stream of a watch: reads events from the registry, and waits for changes, bookmarks and its end.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -21,42 +21,42 @@ use crate::http::responses::body::BodyError;
 use crate::http::responses::events::EventEncoder;
 use crate::http::responses::reply::WatchBody;
 
-/// Maximum number of events taken from the registry under one lock.
+/// Maximum number of events that are read from the registry under one lock.
 const BATCH: usize = 128;
 
-/// Maximum number of bytes of lines that are copied into one piece. A longer line is not copied, so a client that reads
-/// slowly or never costs no more than this buffer and one shared line (SRV-WATCH-2).
+/// Maximum number of bytes of events that are copied into one piece. A longer event is not copied, so a client that
+/// reads slowly or never costs no more than this buffer and one shared event (SRV-WATCH-2).
 const PIECE: usize = 64 * 1024;
 
-/// Time before its end at which a watch sends its last bookmark.
+/// How long before its end a watch sends its last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 struct OpenWatch {
     context: Arc<Context>,
     cursor: WatchCursor,
     encoder: EventEncoder,
-    /// The mode that tests set for the watch. Its waker is also woken for changes of the storage.
+    /// The mode of the watch, which tests set, and its waker, which changes of the storage wake too.
     tap: WatchTap,
     faults: WatchFaults,
     ends: Instant,
     bookmarks: bool,
     /// Fires at the next bookmark or at the end, whichever comes first.
     timer: Pin<Box<Sleep>>,
-    /// Whether the registry may have more events.
+    /// Whether the registry may have events that were not read yet.
     stale: bool,
-    /// Events that were taken and are not written yet.
+    /// Events that were read from the registry and are not sent yet.
     ready: VecDeque<WatchEvent>,
-    /// The state of a poll that waits for a webhook.
+    /// The answers of webhooks so far, for a read of events that needs conversion by webhooks.
     attempt: Attempt,
     asking: Option<BoxFuture<'static, Attempt>>,
 }
 
-/// The lines of a watch. The watch is closed after its last line, not when its client disconnects.
+/// The events of a watch as lines. The watch is dropped after its last line, not when its client disconnects.
 struct Lines(Option<OpenWatch>);
 
 enum Next {
     Say(StepOutcome),
-    /// Wait for the waker and, unless the watch is silent, for the timer.
+    /// Waits until the waker is woken or the timer fires; `WaitSilently` waits for the waker alone.
     Wait,
     WaitSilently,
     Ask(PendingCalls),
@@ -141,7 +141,7 @@ impl OpenWatch {
                         return Poll::Ready(said);
                     }
                 }
-                // A silenced watch does not end by itself.
+                // A silenced watch ignores its timer: it sends no bookmark and does not end after its timeout.
                 Next::WaitSilently => ready!(self.poll_waker(context)),
                 Next::Ask(question) => self.ask(question),
             }
@@ -182,13 +182,13 @@ impl OpenWatch {
         }
     }
 
-    /// Returns the next step of a watch at the end of its listener: the events so far, then a bookmark, from
-    /// which the client resumes although the history before it may be lost, then the end (SRV-STOP-1).
+    /// Returns the next step of a watch when its listener stops: the events so far, then a bookmark, from which the
+    /// client resumes although the history before it may be lost, then the end (SRV-STOP-1).
     fn next_of_stopped(&mut self) -> Next {
         if self.encoder.is_over() {
             return Next::Say(StepOutcome::End);
         }
-        // No webhook is called any more.
+        // If reading needs a webhook, the watch ends, because webhooks are not called any more.
         if self.ready.is_empty() && self.stale && self.take().is_err() {
             return Next::Say(StepOutcome::End);
         }
@@ -199,7 +199,7 @@ impl OpenWatch {
         Next::Say(last.map_or(StepOutcome::End, StepOutcome::LastLine))
     }
 
-    /// Registers for a change of the mode, and returns whether the watch does not wait for a webhook any more.
+    /// Returns whether the mode of the watch ends its wait for a webhook. A later change of the mode wakes the task.
     fn is_to_end(&mut self, context: &task::Context<'_>) -> bool {
         while self.poll_waker(context).is_ready() {}
         !matches!(self.tap.mode(), WatchMode::Live | WatchMode::Silent)
@@ -225,7 +225,7 @@ impl OpenWatch {
         }));
     }
 
-    /// Waits for work; returns a due bookmark at once.
+    /// Waits until events may have arrived (`None`) or the timer fires: then returns a bookmark or the end.
     fn poll_wait(&mut self, context: &mut task::Context<'_>) -> Poll<Option<StepOutcome>> {
         if self.poll_waker(context).is_ready() {
             return Poll::Ready(None);
@@ -237,7 +237,7 @@ impl OpenWatch {
         Poll::Ready(self.bookmark().map(StepOutcome::Line))
     }
 
-    /// SRV-2: registers with the waker before it checks for changes, so it misses none.
+    /// Waits until the waker is woken. SRV-2: registers before the watch checks for changes, so that it misses none.
     fn poll_waker(&mut self, context: &task::Context<'_>) -> Poll<()> {
         ready!(self.tap.waker().poll_woken(context));
         self.stale = true;
@@ -251,7 +251,7 @@ impl OpenWatch {
         Some(self.line(&event))
     }
 
-    /// Schedules the next bookmark after the usual interval, or shortly before the end.
+    /// Schedules the next bookmark after the usual interval or, if that is earlier, two seconds before the end.
     fn schedule_bookmark(&mut self, now: Instant) {
         let regular = now + self.context.tuning.bookmark_every + self.faults.bookmarks_late;
         let last = self.ends.checked_sub(LAST_BOOKMARK);

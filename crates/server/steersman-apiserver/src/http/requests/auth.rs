@@ -10,7 +10,7 @@ use steersman_apimachinery::status::Status;
 use steersman_auth::{Attributes, Impersonations, User, bearer, wanted};
 use steersman_registry::Registry;
 
-/// The client of a connection, as it is known before its requests.
+/// What is known of the client of a connection before it sends a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Caller {
     /// A client without a client certificate. Its requests without a credential are requests of this user.
@@ -24,7 +24,7 @@ pub(crate) struct AuthOutcome {
     /// The user of the request, after impersonation; without a name if the request is answered 401.
     pub(crate) user: Arc<User>,
     pub(crate) by: Option<Arc<User>>,
-    /// The refusal, if the request may not go on (AUTH-1).
+    /// The refusal of a request that is not allowed, before its body is read (AUTH-1); `None` if it is allowed.
     pub(crate) refusal: Option<Box<Status>>,
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn verb_of(method: &http::Method, path: &ObjectPath, query: &Query) -
     }
 }
 
-/// The refusal of a request: usually a Status, a page of text for a path that nothing serves.
+/// The refusal of a request: usually a Status, or a page of text (404) for a path that nothing serves.
 #[derive(Debug)]
 pub(crate) enum HttpRefusal {
     Status(Box<Status>),

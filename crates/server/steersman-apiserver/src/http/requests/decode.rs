@@ -1,4 +1,4 @@
-//! Machine: parses request bodies into JSON values, and words the refusals of bodies that do not parse.
+//! Machine: parses request bodies into JSON values, and words the refusals of bodies that do not parse as Go does.
 
 use serde_json::Value;
 use steersman_apimachinery::json::unreadable_kind;
@@ -10,13 +10,13 @@ use steersman_schema::types::type_word;
 
 use crate::http::requests::negotiate::Format;
 
-/// The Go source of the registry of kinds for delete options, for messages.
+/// The line of Go that kube-apiserver names in its error messages about the kind of delete options.
 const SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
 
-/// Maximum length of a body, in bytes.
+/// Maximum length of a request body, in bytes: 3 MiB, as in kube-apiserver.
 pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
 
-/// The beginnings of messages of the parser, and the places that Go names in theirs.
+/// Beginnings of error messages of `serde_json`, and how Go's parser describes the same place in a body.
 const PLACES: [(&str, &str); 6] = [
     (
         "key must be a string",
@@ -142,7 +142,7 @@ pub(crate) fn delete_options(body: &[u8], format: Format) -> Result<Option<Delet
     options.map(Some).map_err(|error| error.to_string())
 }
 
-/// Returns the message of Go's decoder about options with a value of the wrong type.
+/// Returns Go's message about the first delete option with a value of the wrong type; `None` if there is none.
 fn mistyped_options(value: &Value) -> Option<String> {
     const FIELDS: &[(&str, &str)] = &[
         ("gracePeriodSeconds", "int64"),
@@ -220,7 +220,7 @@ fn go_wording(body: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-/// Returns the message about a word that begins like `null`, `true` or `false`.
+/// Returns Go's message about a word that begins like `null`, `true` or `false` but goes on wrongly at `at`.
 fn literal(body: &[u8], at: usize) -> Option<String> {
     for word in ["null", "true", "false"] {
         for length in (1..word.len()).rev() {
@@ -255,7 +255,7 @@ fn quoted_character(body: &[u8], at: usize) -> String {
     }
 }
 
-/// Returns the beginning of a body: as text if it looks like JSON, else in hexadecimal.
+/// Returns the first 30 bytes of a body for messages: as text if the body looks like JSON, else in hexadecimal.
 fn excerpt(body: &[u8]) -> String {
     const LONGEST: usize = 30;
     if body.is_empty() {

@@ -14,16 +14,16 @@ const STRICT: &str = "strict decoding error: ";
 
 pub(crate) struct IgnoredFields<'a> {
     body: &'a [u8],
-    /// Whether both sorts are reported in the order of the body, as for typed objects.
+    /// Whether both unknown and duplicate fields are reported in the order of the body, as for built-in kinds in JSON.
     ordered: bool,
     twice: Vec<String>,
 }
 
 impl<'a> IgnoredFields<'a> {
-    /// Finds duplicate fields.
+    /// Finds duplicate fields, unless `mode`, the `fieldValidation` of the query, is `Ignore`.
     ///
     /// # Errors
-    /// 400 under strict validation, which also lists the unknown fields.
+    /// 400 for duplicate fields if `mode` is `Strict`; the message also lists the unknown fields.
     pub(crate) fn new(
         body: &'a [u8],
         format: Format,
@@ -53,7 +53,7 @@ impl<'a> IgnoredFields<'a> {
             return Ok(sent);
         }
         let unknown = if kind == resource.kind {
-            // A body that does not decode is refused for that reason.
+            // A body that does not decode is refused later, with the reason for that.
             let Ok(unknown) = unknown_fields(resource, &mut object.clone()) else {
                 return Ok(sent);
             };
@@ -67,7 +67,7 @@ impl<'a> IgnoredFields<'a> {
         )))
     }
 
-    /// Reports the ignored fields together with the result of the request, even a refusal.
+    /// Returns the result of the request, and reports the ignored fields with it, even with a refusal.
     pub(crate) fn settle<T>(
         &self,
         registry: &Registry,
@@ -98,14 +98,14 @@ impl<'a> IgnoredFields<'a> {
             return self.twice.iter().cloned().chain(unknown).collect();
         };
         let messages = in_vain(self.body, &paths);
-        // Fields that the second search did not find are reported at the end.
+        // Unknown fields that the search in the body did not find are reported at the end.
         let is_lost = |one: &String| !messages.contains(one);
         let lost: Vec<String> = unknown.into_iter().filter(is_lost).collect();
         messages.into_iter().chain(lost).collect()
     }
 }
 
-/// Returns whether the registry accepts an object as one of this kind.
+/// Returns whether the `kind` and the `apiVersion` of an object, if they are set, are those of this kind.
 fn fits(object: &Value, resource: &Resource, kind: &str) -> bool {
     let is = |field: &str, wanted: &str| match object.get(field) {
         None | Some(Value::Null) => true,

@@ -16,7 +16,7 @@ pub(crate) enum Format {
 pub(crate) enum ResponseShape {
     Whole,
     Table(MetaVersion),
-    /// The metadata of one object, or of the objects of a list.
+    /// The metadata alone, of one object or (`is_list`) of each object of a list.
     Partial {
         version: MetaVersion,
         is_list: bool,
@@ -31,14 +31,14 @@ pub(crate) struct Media {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Discovery {
-    /// The unaggregated documents: one per group and version.
+    /// Separate documents, one for each group and version.
     Legacy(Format),
-    /// One document for all.
+    /// One document for all groups and versions.
     Aggregated(DiscoveryVersion),
 }
 
-/// The media types of bodies and answers, as messages list them. Whole objects of custom kinds, Tables
-/// and documents have no form in protobuf, so clauses that ask for one are skipped.
+/// The media types of bodies and answers, as messages list them. Whole objects of custom kinds, Tables and documents
+/// cannot be encoded as protobuf, so clauses of an Accept header that ask for it are skipped.
 const KNOWN: [&str; 3] = [
     "application/json",
     "application/yaml",
@@ -67,13 +67,13 @@ struct Clause {
     kind: String,
     subtype: String,
     quality: f32,
-    /// The group, version and kind of a converted shape, if one of the three is given.
+    /// The parameters `g`, `v` and `as`, such as `as=Table`, which ask for a converted object; `None` without them.
     convert: Option<[String; 3]>,
     stream: String,
 }
 
-/// Negotiates the answer of a request on objects. `has_message` tells whether the whole objects have a
-/// form in protobuf; their metadata alone always has one.
+/// Negotiates the answer of a request on objects. `has_message` tells whether whole objects can be encoded as protobuf;
+/// their metadata alone always can.
 pub(crate) fn objects(
     accept: Option<&str>,
     reader: AcceptReader,
@@ -99,7 +99,7 @@ pub(crate) fn objects(
     Err(Status::not_acceptable(&KNOWN))
 }
 
-/// Negotiates the answer of a watch, from an Accept header that is valid for objects.
+/// Checks that a watch can stream the negotiated format: JSON or protobuf, but not YAML.
 pub(crate) fn streamed(media: Media) -> Result<Media, Status> {
     match media.format {
         Format::Json | Format::Protobuf => Ok(media),
@@ -107,7 +107,7 @@ pub(crate) fn streamed(media: Media) -> Result<Media, Status> {
     }
 }
 
-/// Negotiates the form of a discovery document: never protobuf, on some paths aggregated.
+/// Negotiates the format of a discovery document: JSON or YAML, and aggregated only if `has_aggregated` is set.
 pub(crate) fn discovery(
     accept: Option<&str>,
     reader: AcceptReader,

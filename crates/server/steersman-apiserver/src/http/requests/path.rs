@@ -35,7 +35,7 @@ pub(crate) enum PathRoute {
     OpenApi(String),
     Issuer(IssuerDocument),
     Objects(ObjectPath),
-    /// An unserved path where the paths of a group would be. The group is empty for core.
+    /// An unserved path below `/api`, `/apis` or `/version`, with its group. The group is empty for core.
     NoSuchPath(String),
     /// Any other unserved path.
     Unknown,
@@ -56,7 +56,7 @@ pub(crate) struct ObjectPath {
     /// The namespace; `None` for cluster-scoped objects and for all namespaces.
     pub(crate) namespace: Option<String>,
     pub(crate) resource: String,
-    /// The object; `None` for a collection.
+    /// The name of the object; `None` for a collection.
     pub(crate) name: Option<String>,
     /// The path elements after the object's name.
     pub(crate) subresource: Option<String>,
@@ -101,7 +101,7 @@ impl PathRoute {
             ["apis", group, version] => Self::resources(group, version),
             ["api", version, rest @ ..] => Self::objects("", version, rest),
             ["apis", group, version, rest @ ..] => Self::objects(group, version, rest),
-            // The router that answers the core group answers this path too.
+            // Upstream, the router of the core group answers this path too.
             ["version", ..] => Self::no_such_path(""),
             _ => Self::Unknown,
         }
@@ -142,7 +142,7 @@ impl PathRoute {
         let (resource, name, subresource) = match rest {
             [resource] => (*resource, None, None),
             [resource, name] => (*resource, Some(*name), None),
-            // A proxied request has a path of its own after the subresource.
+            // A proxy request has a path of its own after the name of the subresource.
             [resource, name, below @ ..] => (*resource, Some(*name), Some(below.join("/"))),
             _ => return Self::no_such_path(group),
         };

@@ -13,7 +13,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Parses the text after the question mark. Like Go, it leaves out broken escapes.
+    /// Parses the text after the question mark. Like Go, leaves out parameters with broken escapes.
     pub(crate) fn parse(query: Option<&str>) -> Self {
         let pairs = query.unwrap_or_default().split('&');
         let pairs = pairs.filter(|pair| !pair.is_empty()).filter_map(|pair| {
@@ -29,8 +29,8 @@ impl Query {
         &self.pairs
     }
 
-    /// Replaces the resource version by a past revision, if the request accepts any version (0), or
-    /// a minimum that the past revision meets.
+    /// Replaces the resource version of a list by a past revision, for the fault `StaleList`, if the request accepts
+    /// any version (0), or a minimum that the past revision meets.
     pub(crate) fn look_back(&mut self, revision: u64) {
         let asked = self.get("resourceVersion").map(str::parse::<u64>);
         let takes_newer = match self.get("resourceVersionMatch") {
@@ -38,7 +38,7 @@ impl Query {
             None | Some("") => self.get("limit").is_none() || asked == Some(Ok(0)),
             Some(how) => how == "NotOlderThan",
         };
-        // Without a version, the newest state is required.
+        // A list without a version requires the newest state, so the past revision does not meet it.
         let is_met = matches!(asked, Some(Ok(least)) if least <= revision);
         if !is_met || !takes_newer || !self.get("continue").is_none_or(str::is_empty) {
             return;
@@ -64,7 +64,7 @@ impl Query {
         found.map(|(_, value)| value.clone()).collect()
     }
 
-    /// Returns a boolean parameter: `false` and `0` are off, any other value is on.
+    /// Returns a boolean parameter: `false` and `0` are off, any other value is on; `None` if it is absent.
     pub(crate) fn switch(&self, name: &str) -> Option<bool> {
         self.get(name)
             .map(|value| !(value == "0" || value.eq_ignore_ascii_case("false")))
@@ -88,8 +88,8 @@ impl Query {
         self.switch("watch").unwrap_or(false)
     }
 
-    /// Returns whether the answer is to be indented: as `pretty` says, else for clients that show
-    /// it to people (apiserver, `responsewriters.isPrettyPrint`).
+    /// Returns whether the answer is to be indented: as `pretty` says, else only for curl, Wget and browsers
+    /// (apiserver, `responsewriters.isPrettyPrint`).
     pub(crate) fn is_pretty(&self, user_agent: &str) -> bool {
         match self.get("pretty").filter(|said| !said.is_empty()) {
             Some(said) => go::parse_bool(said) == Some(true),
@@ -99,14 +99,14 @@ impl Query {
         }
     }
 
-    /// Returns `timeoutSeconds`, if positive.
+    /// Returns `timeoutSeconds`; `None` if it is absent or not positive.
     pub(crate) fn timeout_seconds(&self) -> Result<Option<u64>, Status> {
         let seconds = self.integer("timeoutSeconds")?;
         let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
         Ok(seconds.filter(|seconds| *seconds > 0))
     }
 
-    /// Checks the options of the log of a Pod. Upstream: `ValidatePodLogOptions`.
+    /// Checks the parameters of a request for the log of a Pod. Upstream: `ValidatePodLogOptions`.
     pub(crate) fn check_log_options(&self, pod: &str) -> Result<(), Status> {
         let at_least = |field: &str, least: i64, detail: &str| -> Result<Option<_>, Status> {
             let found = self.integer(field)?.filter(|found| *found < least);
@@ -142,7 +142,7 @@ impl Query {
         }
     }
 
-    /// Returns the options of a list, and the selectors of a deletecollection.
+    /// Returns the options of a list. A deletecollection uses only their selectors.
     pub(crate) fn list_options(&self) -> Result<ListQuery, Status> {
         self.timeout_seconds()?;
         self.watch_options()

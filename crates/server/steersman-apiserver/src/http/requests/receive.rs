@@ -12,7 +12,7 @@ use steersman_apimachinery::status::Status;
 
 use crate::http::requests::decode::LIMIT;
 
-/// Limits of reading and dropping an oversized body: its bytes, and the time.
+/// Maximum number of bytes of an oversized body that are read and dropped. `DRAIN_FOR` is the maximum time for that.
 const DRAINED: usize = 64 * 1024 * 1024;
 const DRAIN_FOR: Duration = Duration::from_secs(5);
 
@@ -51,6 +51,6 @@ async fn drain<D: Buf>(mut pieces: impl Stream<Item = Result<D, ()>> + Unpin) {
             dropped += data.remaining();
         }
     };
-    // A client that stalls gets its answer after this time.
+    // The refusal is sent after `DRAIN_FOR` even if the client has stalled.
     let _ = tokio::time::timeout(DRAIN_FOR, rest).await;
 }

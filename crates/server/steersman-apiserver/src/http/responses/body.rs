@@ -20,9 +20,9 @@ pub struct ResponseBody {
 
 enum Packing {
     Plain,
-    /// One gzip member; `None` once it is finished.
+    /// The whole body is one gzip member; `None` once the member is finished.
     Whole(Option<Box<Gzip>>),
-    /// One gzip member per piece.
+    /// Each piece is a gzip member of its own.
     Pieces,
 }
 
@@ -32,7 +32,7 @@ enum BodyContent {
     Stream(BoxStream<'static, Result<Bytes, BodyError>>),
 }
 
-/// The error that ends a body early: a fault cut the connection.
+/// The error that ends a body early: a fault that a test injected cut the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a fault that was asked for cut the connection off")]
 #[non_exhaustive]

@@ -50,13 +50,13 @@ impl EventEncoder {
         }
     }
 
-    /// Returns whether no event follows, because an object could not be encoded.
+    /// Returns whether the watch must end, because an object could not be encoded and the error was sent.
     pub(crate) fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Returns the bytes of an event: a line of JSON, with its newline, or a frame of protobuf. The bytes of a whole
-    /// object are built once and shared by every watch that sends them (SRV-STORE-6, SRV-STORE-9).
+    /// Returns the bytes of an event: a line of JSON, with its newline, or protobuf with its length in front. The bytes
+    /// of a whole object are built once and shared by every watch that sends them (SRV-STORE-6, SRV-STORE-9).
     pub(crate) fn encode(&mut self, event: &WatchEvent, now: impl FnOnce() -> Timestamp) -> Bytes {
         match event {
             WatchEvent::Added(object) => self.change(object, ChangeType::Added, now),
@@ -112,7 +112,7 @@ impl EventEncoder {
         }
     }
 
-    /// Returns the frame, or one with the error, which ends the watch.
+    /// Returns the bytes of an event; if it was not encodable, those of an `ERROR` event, after which the watch ends.
     fn or_end(&mut self, frame: Result<Bytes, Status>) -> Bytes {
         frame.unwrap_or_else(|why| {
             self.over = true;

@@ -1,4 +1,4 @@
-//! Driver: damages a body in transit as a fault demands: small pieces, delays, or an early end.
+//! Driver: damages a response body on its way as a fault demands: small pieces, delays, or an early end.
 
 use bytes::{Buf, Bytes};
 use futures::stream;

@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 /// Minimum length in bytes of a compressed answer, as in kube-apiserver.
 pub(crate) const THRESHOLD: u64 = 128 * 1024;
 
-/// Returns whether an `Accept-Encoding` header has the bare word gzip, as in kube-apiserver.
+/// Returns whether an `Accept-Encoding` header has the word `gzip` without a quality value, as in kube-apiserver.
 pub(crate) fn is_accepted(header: Option<&str>) -> bool {
     let header = header.unwrap_or_default();
     header.split(',').any(|word| word.trim() == "gzip")
@@ -26,7 +26,7 @@ impl Gzip {
         ))
     }
 
-    /// Adds a piece of the answer. Returns the compressed data that is ready, often none.
+    /// Compresses the next piece of the answer. Returns the compressed bytes that are ready, often none.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Bytes {
         // Writing into memory cannot fail.
         let _ = self.0.write_all(piece);

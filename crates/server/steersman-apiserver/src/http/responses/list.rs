@@ -1,10 +1,10 @@
-//! Words: a list that is written while it is sent.
+//! Words: `ListBody`, a list that is serialised while it is sent.
 
 use bytes::Bytes;
 use steersman_protobuf::envelope::{append_field_head, field_head_length};
 use steersman_registry::VersionedObject;
 
-/// Bytes of a list that are gathered into one piece.
+/// Number of bytes of a list from which on a piece is complete and sent: 64 KiB.
 const PIECE: usize = 64 * 1024;
 
 #[derive(Debug)]
@@ -14,15 +14,15 @@ pub(crate) struct ListBody {
     pub(crate) tail: Bytes,
 }
 
-/// The items of a list, which keep the bytes in which they are stored.
+/// The items of a list, sent as the bytes in which the objects are stored.
 #[derive(Debug)]
 pub(crate) enum ListItems {
-    /// JSON, in lists of custom resources with kind and apiVersion.
+    /// Objects in JSON. With `with_type` each has `kind` and `apiVersion`, as in lists of custom resources.
     Objects {
         with_type: bool,
         items: std::vec::IntoIter<VersionedObject>,
     },
-    /// Protobuf messages, each a field with this number.
+    /// Protobuf messages, each sent as a field with this number.
     Messages(u32, std::vec::IntoIter<Bytes>),
 }
 
@@ -31,7 +31,7 @@ impl ListBody {
         (self.head.len() + self.items.length() + self.tail.len()) as u64
     }
 
-    /// Returns the next piece; empty at the end.
+    /// Returns the next piece of the list as bytes; empty at the end.
     pub(crate) fn next_piece(&mut self) -> Bytes {
         let mut piece = Vec::from(std::mem::take(&mut self.head));
         while piece.len() < PIECE {
@@ -75,7 +75,7 @@ impl ListItems {
         }
     }
 
-    /// Appends the next item; returns `None` if there is none.
+    /// Appends the bytes of the next item to `out`; returns `None` if there is no more item.
     fn append_next(&mut self, out: &mut Vec<u8>) -> Option<()> {
         match self {
             Self::Objects { with_type, items } => {
@@ -97,7 +97,7 @@ impl ListItems {
     }
 }
 
-/// Returns the two parts of an object's JSON. Without its type the object begins with a brace of its own.
+/// Returns the JSON of an item in two parts. Without its type the second part lacks the opening brace.
 fn text(object: &VersionedObject, with_type: bool) -> (&'static [u8], Bytes) {
     match with_type {
         true => (b"", object.bytes()),

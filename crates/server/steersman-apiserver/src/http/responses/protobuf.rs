@@ -82,12 +82,12 @@ pub(crate) struct UnencodedList {
     pub(crate) kind: String,
     pub(crate) metadata: Value,
     pub(crate) items: Vec<VersionedObject>,
-    /// The version of a list of the metadata of the objects; `None` for whole objects.
+    /// The version of `meta.k8s.io` for a list of the objects' metadata alone; `None` for whole objects.
     pub(crate) metadata_version: Option<MetaVersion>,
 }
 
 impl UnencodedList {
-    /// Encodes the objects that no reader has encoded yet.
+    /// Encodes the list. Objects that another reader has encoded already are not encoded again.
     pub(crate) fn encoded(self) -> Result<ListBody, Status> {
         let list_meta = self.metadata.as_object().map(|metadata| {
             let encoded = encode(message("meta.v1.ListMeta")?, metadata);

@@ -75,7 +75,7 @@ impl Reply {
         Self::new(code, TEXT, Bytes::from_static(text.as_bytes()))
     }
 
-    /// Encodes what is not encoded yet, outside of the registry's lock (SRV-STORE-10).
+    /// Encodes an object or a list that is not encoded yet. Called outside of the registry's lock (SRV-STORE-10).
     pub(crate) fn encoded(mut self) -> Result<Self, Status> {
         self.body = match self.body {
             ReplyBody::UnencodedList(list) => ReplyBody::List(list.encoded()?),

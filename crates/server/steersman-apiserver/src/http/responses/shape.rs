@@ -1,4 +1,4 @@
-//! Machine: writes objects and pages in the requested shape.
+//! Machine: writes objects and lists in the requested shape: whole, as a Table, or metadata alone.
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -15,14 +15,14 @@ use crate::http::responses::list::{ListBody, ListItems};
 use crate::http::responses::protobuf::{self, PROTOBUF, UnencodedList};
 use crate::http::responses::reply::{Answered, JSON, Reply, ReplyBody};
 
-/// Makes replies in the requested shape; ages in them are counted from one time.
+/// Makes replies in the requested shape (whole object, Table or metadata). Ages in Tables are counted until `now`.
 ///
 /// As in a kube-apiserver, a shape that cannot be produced is refused only when the answer is
 /// written, after the request was carried out.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplyMaker {
     pub(crate) media: Media,
-    /// The part of each object in a Table's rows, or the refusal of the parameter.
+    /// The part of each object in the rows of a Table (`includeObject`), or the refusal of an invalid parameter.
     include: Result<IncludeObject, Box<Status>>,
     pub(crate) pretty: bool,
     pub(crate) now: Timestamp,
@@ -46,7 +46,7 @@ impl ReplyMaker {
         self.include.clone().map_err(|status| *status)
     }
 
-    /// Refuses the shape of a list for one object, and the reverse.
+    /// Refuses `PartialObjectMetadataList` for one object, and `PartialObjectMetadata` for a list.
     fn check(&self, resource: &Resource, is_list: bool) -> Result<(), Status> {
         let asked = match self.media.shape {
             ResponseShape::Partial { is_list: true, .. } if !is_list => "PartialObjectMetadataList",
@@ -137,7 +137,7 @@ impl ReplyMaker {
         })
     }
 
-    /// Builds the answer with a page in protobuf, which is encoded after the registry is unlocked.
+    /// Builds the answer with a list (a page) in protobuf, which is encoded after the registry is unlocked.
     fn unencoded_page(&self, resource: &Resource, page: StoredPage) -> Reply {
         let list = match self.media.shape {
             ResponseShape::Partial { version, .. } => UnencodedList {
@@ -179,7 +179,7 @@ impl ReplyMaker {
         self.rewritten(200, list.collect())
     }
 
-    /// Returns whether whole objects are sent as they are stored: as JSON without indentation.
+    /// Returns whether whole objects are sent as the bytes that are stored: JSON without indentation.
     fn is_stored_form(&self) -> bool {
         self.media.format == Format::Json && !self.pretty
     }
@@ -217,7 +217,7 @@ fn list_metadata(page: &StoredPage, always_continue: bool) -> Value {
     metadata
 }
 
-/// Builds the metadata of a list of whole objects, which alone repeats the shard selector.
+/// Builds the metadata of a list of whole objects, the only list that repeats the shard selector of the request.
 fn whole_list_metadata(page: &StoredPage, always_continue: bool) -> Value {
     let mut metadata = list_metadata(page, always_continue);
     if let Some(shard) = &page.shard {

@@ -25,7 +25,7 @@ type Exchanged = Result<(u16, Bytes), String>;
 
 type InProcess = Arc<dyn Fn(Request<Full<Bytes>>) -> BoxFuture<'static, Exchanged> + Send + Sync>;
 
-/// Returns the address of a Service without a route.
+/// Returns host and port of an endpoint of a Service, from namespace, name and port. Used for Services without a route.
 pub(crate) type Resolve<'a> = &'a (dyn Fn(&str, &str, u16) -> Result<(String, u16), String> + Sync);
 
 #[derive(Clone)]
@@ -34,10 +34,10 @@ enum WebhookRoute {
     InProcess(InProcess),
 }
 
-/// A host name, and the port if only that port is routed.
+/// The host name that is routed to another address, and the port if only that port is routed.
 type RouteKey = (String, Option<u16>);
 
-/// The routes to webhooks, by the host name of a Service: `name.namespace.svc`.
+/// The other addresses to which calls of webhooks are routed, by the host name of a Service: `name.namespace.svc`.
 #[derive(Default)]
 pub(crate) struct Webhooks {
     routes: Mutex<HashMap<RouteKey, WebhookRoute>>,
@@ -84,7 +84,7 @@ impl Webhooks {
         let exchange = tokio::time::timeout(call.timeout, self.exchange(&call, resolve));
         let body = match exchange.await.unwrap_or_else(|_| Err(TOO_LATE.to_owned())) {
             Err(why) => Err(format!("Post \"{}\": {why}", call.url)),
-            // Like Go's client of Kubernetes. A redirect is not followed.
+            // Like Kubernetes' client for Go, which takes 200 to 206 for success. A redirect is an error.
             Ok((200..=206, body)) => Ok(body),
             Ok((code, body)) => Err(refused(code, &body)),
         };
@@ -116,7 +116,7 @@ impl Webhooks {
             (Some(WebhookRoute::Url(url)), _) => {
                 let base: Uri = url.parse().map_err(|_| "invalid URL".to_owned())?;
                 let address = authority(&base)?;
-                // The certificate may be for the address or, as in a cluster, for the Service.
+                // The certificate may be valid for the routed host or, as in a cluster, for the Service.
                 let name = address.0.clone();
                 (address, name, Some(host.clone()))
             }
@@ -146,7 +146,7 @@ impl Webhooks {
         request: impl Fn() -> Result<Request<Full<Bytes>>, String>,
     ) -> Exchanged {
         if let Some(mut idle) = self.idle.take(&peer)
-            // The webhook may have closed the connection in the meantime. A review may be sent twice.
+            // If the webhook has closed the connection, a new one is used. A review may be sent twice.
             && let Ok(gathered) = idle.exchange(request()?, gather).await
         {
             let gathered = gathered?;
@@ -182,7 +182,7 @@ where
     Ok((code, body.to_bytes()))
 }
 
-/// Words an unsuccessful response as Kubernetes' client does.
+/// Returns the error message for an unsuccessful response, as Kubernetes' client for Go words it.
 fn refused(code: u16, body: &[u8]) -> String {
     let status: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     if status["kind"] == "Status"

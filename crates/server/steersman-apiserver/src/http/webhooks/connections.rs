@@ -1,4 +1,4 @@
-//! Driver: HTTPS connections to webhooks, which are used again as Go's client does.
+//! Driver: HTTPS connections to webhooks. As in Go's client, an idle connection serves later calls.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -27,7 +27,7 @@ use crate::http::webhooks::trust::Trust;
 pub(crate) struct Peer {
     pub(crate) address: (String, u16),
     pub(crate) name: String,
-    /// A second name that the certificate may have instead.
+    /// A second host name for which the certificate may be valid instead.
     pub(crate) also: Option<String>,
     pub(crate) ca: Bytes,
 }
@@ -40,7 +40,7 @@ pub(crate) struct IdleConnections {
 #[derive(Default)]
 struct IdlePool {
     by_peer: BTreeMap<Peer, Vec<Idle>>,
-    /// Whether a task closes expired connections. It ends when there are no connections.
+    /// Whether a task that closes expired connections runs. It ends when there are no idle connections.
     is_swept: bool,
 }
 
@@ -49,21 +49,21 @@ struct Idle {
     since: Instant,
 }
 
-/// A connection that takes one request at a time. It has no task of its own: the call that uses it also drives it, which
-/// saves a call the time that two more tasks take to wake up.
+/// A connection that takes one request at a time. The call that uses the connection also polls it, instead of a task,
+/// which saves a call the time that two more tasks take to wake up.
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    /// `None` once it has ended.
+    /// The protocol of HTTP/1.1, which must be polled; `None` once the connection has ended.
     protocol: Option<Pin<Box<Protocol>>>,
 }
 
-/// The half of a connection that reads and writes.
+/// The half of a connection that reads and writes the socket; the other half sends requests to it.
 type Protocol = http1::Connection<TokioIo<TlsStream<TcpStream>>, Full<Bytes>>;
 
-/// How long a connection stays idle. Go keeps it for 90 s; here a webhook in a test may serve one connection after the
-/// other, and the next one waits until this one is closed.
+/// How long an idle connection is kept. Go keeps one for 90 s; but a webhook in a test may serve one connection at a
+/// time, and the next connection then waits until this one is closed.
 const IDLE_TIME: Duration = Duration::from_secs(1);
-/// The number of idle connections per webhook. Go keeps 25.
+/// Maximum number of idle connections per webhook, as in Kubernetes' client for Go.
 const MOST: usize = 25;
 
 impl IdleConnections {
@@ -74,7 +74,7 @@ impl IdleConnections {
         taken.map(|idle| idle.connection)
     }
 
-    /// Keeps a connection after its response was read to the end, for a second.
+    /// Keeps a connection for further calls, for a second. Its last response must have been read to the end.
     pub(crate) fn keep(&self, peer: Peer, connection: Connection) {
         if connection.protocol.is_none() {
             return;
@@ -134,7 +134,7 @@ pub(crate) async fn connect(peer: &Peer) -> Result<Connection, String> {
     let (host, port) = &peer.address;
     let stream = TcpStream::connect((host.as_str(), *port)).await;
     let stream = stream.map_err(|error| undialled(host, *port, &error))?;
-    // A review is smaller than a segment or two: it must not wait for an acknowledgement.
+    // An AdmissionReview fits into a segment or two: it must not wait for an acknowledgement (Nagle's algorithm).
     let is_set = stream.set_nodelay(true);
     is_set.map_err(|error| error.to_string())?;
     let connector = TlsConnector::from(Arc::new(config));
@@ -151,7 +151,7 @@ impl Connection {
     /// request line, the host into the header.
     ///
     /// # Errors
-    /// The problem. The webhook may have received the request.
+    /// A description of the problem. The webhook may have received the request.
     pub(crate) async fn exchange<T>(
         &mut self,
         mut request: Request<Full<Bytes>>,
@@ -169,22 +169,22 @@ impl Connection {
         Ok(drive(protocol, read(response)).await)
     }
 
-    /// Closes the connection, in a task because a goodbye of TLS is sent first.
+    /// Closes the connection, in a task because TLS first sends the message `close_notify`.
     fn close(self) {
         drop(self.sender);
         self.protocol.map(tokio::spawn);
     }
 }
 
-/// Runs a part of an exchange, and the connection for it. They take turns before they wait to be woken: the part asks,
-/// the connection sends or receives, and the part takes what arrived.
+/// Runs a part of an exchange, and the connection for it. Each poll runs the part, then the connection, then the part
+/// again, which uses what arrived without another wake-up.
 async fn drive<T>(protocol: &mut Option<Pin<Box<Protocol>>>, part: impl Future<Output = T>) -> T {
     let mut part = pin!(part);
     poll_fn(|context| {
         if let done @ Poll::Ready(_) = part.as_mut().poll(context) {
             return done;
         }
-        // Once the connection has ended, the part fails or has all that it reads.
+        // Once the connection has ended, the part fails or has received all that it needs.
         protocol.take_if(|protocol| protocol.as_mut().poll(context).is_ready());
         part.as_mut().poll(context)
     })
@@ -208,7 +208,7 @@ fn undialled(host: &str, port: u16, error: &std::io::Error) -> String {
     }
 }
 
-/// Words the failure of a handshake; a refused certificate is worded as by Go's TLS.
+/// Returns the message for a failed TLS handshake; for a refused certificate that of Go's TLS.
 fn untrusted(error: &std::io::Error) -> String {
     let source = error.get_ref().and_then(|source| source.downcast_ref());
     match source {

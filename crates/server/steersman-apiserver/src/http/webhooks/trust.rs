@@ -32,8 +32,8 @@ pub(crate) struct Trust {
 struct Refused(String);
 
 impl Trust {
-    /// Trusts the certificates of a bundle in PEM, or none if it is empty, for the host of a call and for a second
-    /// host. Blocks that are no certificates are ignored.
+    /// Trusts the certificates of a bundle in PEM, or none if it is empty. The certificate must be valid for the host
+    /// of the call or for the second host `also`. Blocks that are no certificates are ignored.
     pub(crate) fn of(
         bundle: &[u8],
         also: Option<String>,
@@ -79,7 +79,7 @@ impl Trust {
         let chain = pool.chain(&leaf).map_err(refused)?;
         let mut authorities = chain.iter().skip(1);
         if authorities.any(|one| !matches!(one.name_constraints(), Ok(None))) {
-            // webpki checks the name constraints of authorities.
+            // If an authority has name constraints, webpki checks them.
             let checked = self.check_by_webpki(shown, others, name, now);
             checked.map_err(|_| {
                 refused(format!(
@@ -149,7 +149,7 @@ fn refused(why: String) -> Error {
     CertificateError::Other(OtherError(Arc::new(Refused(why)))).into()
 }
 
-/// Returns a name as in a URL, but an IPv6 address without brackets.
+/// Returns a server's name as text, as in a URL but with an IPv6 address without brackets.
 fn host(name: &ServerName<'_>) -> String {
     match name {
         ServerName::DnsName(name) => name.as_ref().to_owned(),

@@ -11,7 +11,7 @@ use crate::http::responses::protobuf::PROTOBUF_WATCH;
 use crate::http::responses::reply::{Answered, JSON, Reply, ReplyBody, WatchBody};
 
 impl ObjectCall<'_> {
-    /// Gets an object. ComponentStatuses are not stored.
+    /// Gets an object. ComponentStatuses are not stored, but built for each request.
     pub(super) fn get(&self, registry: &Registry) -> Answered {
         let target = self.target;
         let object = if is_component_status(target.resource) {
@@ -22,7 +22,7 @@ impl ObjectCall<'_> {
         self.maker.object(200, target.resource, &object)
     }
 
-    /// Lists objects. ComponentStatuses are not stored.
+    /// Lists objects. ComponentStatuses are not stored, but built for each request.
     pub(super) fn list(&self, registry: &Registry) -> Answered {
         let resource = self.target.resource;
         let options = self.call.query.list_options()?;

@@ -79,7 +79,7 @@ impl ObjectCall<'_> {
         self.maker.page(self.target.resource, page)
     }
 
-    /// Parses the object of the body and finds its ignored fields. The query is checked first.
+    /// Parses the object of the body, and finds its unknown and duplicate fields. Checks the query first.
     fn object_body<'a>(
         &self,
         options_kind: &str,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 
-/// The names in a certificate's extension; the common name does not count.
+/// The names in a certificate's extension for subject alternative names; the common name does not count.
 #[derive(Default)]
 struct Names<'a> {
     has_extension: bool,
@@ -77,7 +77,7 @@ fn is_same(left: IpAddr, right: IpAddr) -> bool {
     left.to_canonical() == right.to_canonical()
 }
 
-/// Returns whether a certificate's name matches the host. Its first label may be a star.
+/// Returns whether a name in a certificate matches the host. The first label of the name may be `*`.
 fn matches(pattern: &str, host: &str) -> bool {
     let exact =
         |left: &str, right: &str| !matches!(left, "" | ".") && left.eq_ignore_ascii_case(right);
