@@ -1,5 +1,5 @@
-//! `steersman-apiserver`, the embedded API server as a program, for users of other languages. Called
-//! `kube-apiserver`, `etcd` or `kubectl`, it is a program with the flags of that name.
+//! `steersman-apiserver`, the embedded API server as a program, for users of other languages. Called `kube-apiserver`,
+//! `etcd` or `kubectl`, it takes the place of that program, with its flags.
 
 mod program;
 
@@ -55,7 +55,7 @@ fn wait(mut builder: Builder, program: impl Future<Output = Outcome>) -> Outcome
     let runtime = builder.enable_all().build();
     let runtime: Runtime = runtime.map_err(|source| ProgramProblem::Runtime { source })?;
     let outcome = runtime.block_on(program);
-    // All state that must be kept is saved by now: the end waits neither for a saving thread nor for a task.
+    // All state that must be kept is saved by now, so the program ends without waiting for other threads or tasks.
     runtime.shutdown_background();
     outcome
 }

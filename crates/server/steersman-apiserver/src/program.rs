@@ -1,4 +1,4 @@
-//! Room: the server as a program, which is also kube-apiserver, etcd and kubectl by those names.
+//! Room: the server as a program. Called `kube-apiserver`, `etcd` or `kubectl`, it takes the place of that program.
 //!
 //! Invariant: stopping the program loses no data, and a data file that does not parse is never
 //! overwritten (SRV-DATA-1).

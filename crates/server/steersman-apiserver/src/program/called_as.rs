@@ -1,4 +1,4 @@
-//! Machine: the program that this process is, by the name that it was called by.
+//! Machine: decides which program this process is, by the name under which it was called.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,7 +8,7 @@ pub(crate) enum CalledAs {
     Etcd,
     KubeApiserver,
     Kubectl,
-    /// The server with its own flags.
+    /// None of these names: the server with the flags of `steersman-apiserver`.
     Own,
 }
 
@@ -22,7 +22,7 @@ impl CalledAs {
             arguments.remove(0);
             return (program, arguments);
         }
-        // Only a bare word: a path would be a value of something else.
+        // Only a word without slash and dot names a program: a path belongs to a flag.
         let word = arguments.get(1).and_then(|word| word.to_str());
         let word = word.filter(|word| !word.contains(['/', '.']));
         if let Some(program) = word.and_then(|word| named(word.as_ref())) {

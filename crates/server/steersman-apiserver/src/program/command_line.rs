@@ -11,17 +11,17 @@ pub(crate) enum FlagEffect {
     Ignored,
     /// The program does not start with the flag.
     Refused,
-    /// The program starts only if the value is among these, separated by `|`.
+    /// The flag is accepted only with one of these values, which `|` separates.
     Only(&'static str),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FlagRow {
     pub(crate) name: &'static str,
-    /// Whether the flag needs no value; without one it is `true`.
+    /// Whether the flag is boolean: `--name` without a value means `--name=true`.
     pub(crate) is_switch: bool,
     pub(crate) effect: FlagEffect,
-    /// The effect of an obeyed flag, or the reason why a flag is ignored or refused.
+    /// What an obeyed flag does, or why the flag is ignored or refused; `--help` shows the text.
     pub(crate) note: &'static str,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct FlagTable {
 #[derive(Debug, Default)]
 pub(crate) struct CommandLine {
     given: Vec<(&'static str, String)>,
-    /// The ignored flags, each with the reason.
+    /// A warning for each flag that was given and is ignored, with the reason.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -105,7 +105,7 @@ impl FlagTable {
     }
 
     fn find(&self, name: &str) -> Option<&FlagRow> {
-        // As upstream, underscores in names count as dashes.
+        // As upstream, underscores in the names of flags count as dashes.
         let name = name.replace('_', "-");
         self.rows.iter().find(|row| row.name == name)
     }
@@ -198,7 +198,7 @@ fn row(line: &'static str) -> Option<FlagRow> {
     })
 }
 
-/// Splits a short flag with its value, such as `v4`.
+/// Splits a short flag (a letter) from the digits of its value, such as `v4`; `None` for other flags.
 fn short(flag: &str) -> Option<(&str, &str)> {
     let (name, value) = flag.split_at_checked(1)?;
     (!value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())).then_some((name, value))
@@ -221,7 +221,7 @@ impl CommandLine {
         let flag = row.name;
         let value = match (row.is_switch, value.as_str()) {
             (false, _) => value,
-            // The spellings of Go.
+            // As in Go, a boolean has these spellings.
             (true, "true" | "True" | "TRUE" | "t" | "T" | "1") => "true".to_owned(),
             (true, "false" | "False" | "FALSE" | "f" | "F" | "0") => "false".to_owned(),
             (true, _) => return Err(FlagProblem::NotBoolean { flag, value }),
@@ -271,12 +271,12 @@ impl CommandLine {
         self.text(flag).map(PathBuf::from)
     }
 
-    /// Returns the entries of every value of a flag, which commas separate.
+    /// Returns the entries, separated by commas, of all values that were given for a flag.
     pub(crate) fn entries<'a>(&'a self, flag: &str) -> impl Iterator<Item = &'a str> {
         self.all(flag).flat_map(entries_of)
     }
 
-    /// Returns the entries of the last value of a flag, which commas separate.
+    /// Returns the entries, separated by commas, of the last value of a flag; the last value overrides the others.
     pub(crate) fn last_entries(&self, flag: &str) -> impl Iterator<Item = &str> {
         entries_of(self.last(flag).unwrap_or_default())
     }

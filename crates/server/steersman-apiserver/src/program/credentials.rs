@@ -1,4 +1,4 @@
-//! Driver: the credentials in a data directory, which outlive the program so that clients do, too.
+//! Driver: the credentials in a data directory, which outlive the program so that kubeconfigs stay valid.
 
 use std::io;
 use std::path::Path;
@@ -29,7 +29,7 @@ impl Credentials {
             let key = KeyPair::generate().map_err(io::Error::other)?;
             Ok(key.serialize_pem())
         })?;
-        // Checked here, where the file is known.
+        // Checked here, so that the error names the file.
         KeyPair::from_pem(&authority_key).map_err(|error| {
             let why = format!("{error}; remove the file to get a new authority");
             FlagFile::new("--data-dir", &key_path).problem(why)

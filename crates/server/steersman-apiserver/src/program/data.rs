@@ -1,8 +1,8 @@
 //! Driver: the data directory: the last save, the one before it, and the write-ahead log.
 //!
-//! A save is a file that is written under another name and then renamed. The log has the transactions
-//! after it. Each transaction has a number, and a save names the last one that it includes: whichever
-//! files a crash leaves, they are one state or an error (WAL-2).
+//! A save is a file that is written under another name and then renamed. The log has the transactions after it. Each
+//! transaction has a number, and a save names the last one that it includes: a start reads one consistent state or
+//! reports an error, whichever files a crash leaves (WAL-2).
 
 mod folder;
 mod frame;
@@ -35,24 +35,25 @@ use super::problem::{Outcome, ProgramProblem};
 const NEXT: &str = "state.next.json";
 const LOCK: &str = "lock";
 
-/// Size in bytes of the log's last file below which no save replaces it.
+/// Size in bytes of the log's last file up to which no save is due: 16 MiB.
 pub(crate) const LOG_MIN: u64 = 16 << 20;
 
 #[derive(Debug)]
 pub(crate) struct DataDir<F: Folder = DiskFolder> {
     folder: F,
     path: PathBuf,
-    /// Whether a save waits until the disk has stored it.
+    /// Whether a save waits until the disk has stored the files (fsync).
     synced: bool,
-    /// The number of the last transaction in the last save.
+    /// The number of the last transaction in the last save; `None` if there is no save.
     saved: Mutex<Option<u64>>,
     /// The size of the last save, in bytes.
     save_bytes: AtomicU64,
     /// The size of the log's last file, in bytes.
     log_bytes: AtomicU64,
-    /// Whether the last save failed. A failed save has begun a file of the log too.
+    /// Whether the last save failed: a new one is due, although the failed save began a file of the log, which is
+    /// short.
     has_failed: AtomicBool,
-    // Held for the lifetime of this value; the operating system releases it when the process ends.
+    // The lock on the directory. The operating system releases it when the process ends.
     _lock: Option<File>,
 }
 
@@ -74,7 +75,7 @@ impl DataDir {
         Ok((data, saved))
     }
 
-    /// Leaves it to the operating system when saves reach the disk.
+    /// Makes saves faster: they do not wait until the disk has stored them, and a power cut may lose them.
     pub(crate) fn without_sync(mut self) -> Self {
         self.synced = false;
         self
@@ -112,7 +113,7 @@ impl<F: Folder> DataDir<F> {
     }
 
     /// Saves a snapshot, and keeps the previous save beside it. If the process dies at any moment, one of the two files
-    /// is complete (SRV-DATA-1). Then removes the files of the log that neither of them needs.
+    /// is complete (SRV-DATA-1). Then removes the files of the log that neither of the two saves needs.
     pub(crate) fn save(&self, snapshot: &Snapshot) -> Outcome {
         self.replace(snapshot.transactions(), |out| snapshot.write(out))
     }
@@ -122,7 +123,7 @@ impl<F: Folder> DataDir<F> {
         self.replace(transactions, |out| out.write_all(text))
     }
 
-    /// Returns whether a new save is due, because the last one failed or the log's last file is larger than it.
+    /// Returns whether a save is due: the last one failed, or the log's last file is larger than it and than `LOG_MIN`.
     pub(crate) fn is_save_due(&self) -> bool {
         if self.has_failed.load(Ordering::Relaxed) {
             return true;
@@ -146,12 +147,12 @@ impl<F: Folder> DataDir<F> {
         transactions: u64,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Outcome {
-        // Locked until this function returns, so that saves follow each other.
+        // Locked until this function returns, so that saves do not overlap.
         let mut saved = self.saved.lock();
         let path = |name: &str| self.path.join(name);
         let written = self.write(NEXT, content);
         let bytes = written.map_err(|error| {
-            // Frees the space on a full disk; the error below is reported instead of this one.
+            // Frees the space on a full disk. An error of this removal is ignored: the one below is reported.
             let _ = self.folder.remove(NEXT);
             file(&path(NEXT))(error)
         })?;
@@ -163,7 +164,7 @@ impl<F: Folder> DataDir<F> {
         let renamed = self.folder.rename(NEXT, STATE);
         renamed.map_err(file(&path(NEXT)))?;
         if self.synced {
-            // Before files of the log are removed: both renames are on the disk.
+            // Both renames must be on the disk before files of the log are removed.
             self.folder.sync().map_err(file(&self.path))?;
         }
         self.save_bytes.store(bytes, Ordering::Relaxed);
@@ -233,7 +234,7 @@ mod tests {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
     }
 
-    // SRV-DATA-1.
+    // SRV-DATA-1: a file that cannot be read is never overwritten.
     #[tokio::test]
     async fn a_file_that_does_not_parse_is_kept_with_the_previous_save() {
         let folder = tempfile::TempDir::new().unwrap();

@@ -5,11 +5,9 @@ use clap::ValueEnum;
 /// The failures that an answered write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Durability {
-    /// Writes are in the log, and the log in the kernel, before they are answered: they survive
-    /// kill -9 of the program.
+    /// Writes are in the log, and the log in the kernel, before they are answered: they survive kill -9 of the program.
     Kernel,
-    /// Writes are in the log, and the log on the disk, before they are answered: they survive a power
-    /// cut as well.
+    /// Writes are in the log, and the log on the disk, before they are answered: they survive a power cut as well.
     Fsync,
     /// There is no log: a killed program loses the writes since the last save.
     None,

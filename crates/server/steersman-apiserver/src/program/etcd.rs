@@ -1,9 +1,9 @@
 //! Room: the program called `etcd`: it answers health checks, and keeps the snapshot of the
 //! kube-apiserver that names its URL.
 //!
-//! The two programs speak a small interface over HTTP on the client URL. A kube-apiserver attaches
-//! with a request that stays open as long as its process lives; while it does, no other one can
-//! attach, and only it reads and writes the snapshot.
+//! The two programs speak a small interface over HTTP on the client URL. A kube-apiserver attaches with a request that
+//! stays open as long as its process lives. Until then no other one can attach, and only it reads and writes the
+//! snapshot.
 
 mod interface;
 mod options;

@@ -14,7 +14,7 @@ const DER: u8 = 0x30;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FlagFile<'a> {
-    /// The flag with its dashes, or the variable.
+    /// What names the file: a flag with its dashes, or an environment variable.
     source: &'static str,
     path: &'a Path,
 }
@@ -31,7 +31,7 @@ impl<'a> FlagFile<'a> {
         match all {
             Ok(all) if all.is_empty() => Err(self.problem("it holds no certificate in PEM")),
             Ok(_) => Ok(text),
-            // The error of the parser may quote the text.
+            // The error of the parser is left out, because it may quote the file.
             Err(_) => Err(self.problem("it is malformed PEM")),
         }
     }

@@ -1,4 +1,4 @@
-//! Words: the command line.
+//! Words: the command line of `steersman-apiserver`. The comments below are its help text.
 
 use std::net::IpAddr;
 use std::path::PathBuf;

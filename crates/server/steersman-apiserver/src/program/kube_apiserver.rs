@@ -1,5 +1,5 @@
-//! Room: the program called `kube-apiserver`: the server with the flags of kube-apiserver, alone as
-//! behind a kube-apiserver without controllers.
+//! Room: the program called `kube-apiserver`: the server with the flags of kube-apiserver, by default without
+//! controllers.
 
 mod admission_plugins;
 mod options;

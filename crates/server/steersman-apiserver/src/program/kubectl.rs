@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use super::problem::{Outcome, ProgramProblem};
 
-/// The variable with the copies of this program that were tried, against endless calls.
+/// The environment variable with the copies of this program that were run, so that they do not call each other.
 const TRIED: &str = "STEERSMAN_KUBECTL_TRIED";
 
 /// Runs the first kubectl on the PATH that is not this program, with the same arguments. On Unix it

@@ -14,7 +14,7 @@ use super::process::report;
 
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Refuses writes when it is dropped, which happens if the thread panics.
+/// Makes the server refuse writes when it is dropped, which happens if the thread that appends to the log panics.
 struct FailAtEnd(WriteAheadLog);
 
 impl Drop for FailAtEnd {
@@ -24,8 +24,8 @@ impl Drop for FailAtEnd {
     }
 }
 
-/// Starts to append. With `fsync` a thread appends, because the disk may take long. Into the kernel the
-/// threads of the requests append themselves, and the thread repeats what failed.
+/// Starts to append writes to the log. With `Durability::Fsync` a thread appends, because the disk may take long.
+/// Otherwise the threads of the requests append, and that thread repeats what failed.
 pub(super) fn start(
     program: &'static str,
     log: WriteAheadLog,
@@ -49,7 +49,7 @@ pub(super) fn start(
 #[derive(Clone)]
 struct GroupAppender {
     writer: Arc<Mutex<LogWriter>>,
-    /// A buffer that is used again.
+    /// The bytes of a group, in a buffer that the next group uses again.
     payload: Vec<u8>,
 }
 
@@ -66,7 +66,7 @@ impl GroupAppender {
 
 fn keep(program: &str, log: &WriteAheadLog, appender: &mut GroupAppender, runtime: &Handle) -> ! {
     let _guard = FailAtEnd(log.clone());
-    // Watches are woken within the runtime.
+    // `log.keep` wakes watches, which needs a current runtime.
     let _entered = runtime.enter();
     loop {
         let group = runtime.block_on(log.next());
@@ -78,7 +78,7 @@ fn keep(program: &str, log: &WriteAheadLog, appender: &mut GroupAppender, runtim
             }
             has_failed = true;
             log.fail(why);
-            // No timer of the runtime, which may have ended: the log is tried until the process ends.
+            // Not a timer of the runtime, which may have ended: the thread tries to append until the process ends.
             thread::park_timeout(RETRY);
         }
         if has_failed {

@@ -23,7 +23,7 @@ pub(crate) enum ProgramProblem {
     )]
     Corrupt {
         path: PathBuf,
-        /// The previous save, if there is one.
+        /// The path of the previous save, which the message offers instead; `None` if there is none.
         before: Option<PathBuf>,
         source: SnapshotError,
     },
@@ -57,7 +57,7 @@ pub(crate) enum ProgramProblem {
     Manifests(#[from] ManifestError),
     #[error("{} of {named_by} holds no faults", path.display())]
     Faults {
-        /// The flag with its dashes, or the variable.
+        /// What names the file: a flag with its dashes, or an environment variable.
         named_by: &'static str,
         path: PathBuf,
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -120,7 +120,7 @@ pub(crate) enum ProgramProblem {
     },
     #[error("cannot use {} of {named_by}", path.display())]
     FlagFile {
-        /// The flag with its dashes, or the variable.
+        /// What names the file: a flag with its dashes, or an environment variable.
         named_by: &'static str,
         path: PathBuf,
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -172,7 +172,7 @@ fn way_back(before: Option<&Path>) -> String {
     before.map(way).unwrap_or_default()
 }
 
-/// Returns the ways out of a log that cannot be read from an offset on.
+/// Returns advice for a log that cannot be read from an offset on.
 fn way_past(path: &Path, offset: usize) -> String {
     format!(
         "restore the data directory from a copy, or give up all later writes: run `truncate -s {offset} '{}'` \

@@ -8,7 +8,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::problem::{Outcome, ProgramProblem};
 
-/// Prints a line. A closed pipe is no reason to end.
+/// Prints a line. Ignores errors: a closed pipe does not end the program.
 pub(crate) fn say(mut to: impl Write, line: &str) {
     let _ = writeln!(to, "{line}");
 }
@@ -17,7 +17,7 @@ pub(crate) fn report(program: &str, message: impl Display) {
     say(std::io::stderr(), &format!("{program}: {message}"));
 }
 
-/// Returns an interval that waits a whole period after a late tick.
+/// Returns an interval in which a late tick delays all later ticks, so that two ticks are at least `period` apart.
 pub(crate) fn every(period: Duration) -> Interval {
     let mut interval = interval(period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);

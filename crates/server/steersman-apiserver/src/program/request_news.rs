@@ -1,4 +1,4 @@
-//! Driver: the requests that were answered since the log was last read.
+//! Driver: `RequestNews`, the requests that were answered since the log of requests was last read.
 
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{RequestRecord, Verb};

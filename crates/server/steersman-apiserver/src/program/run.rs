@@ -21,11 +21,11 @@ use super::{log_keeper, seed};
 
 const NAME: &str = "steersman-apiserver";
 const LOOK: Duration = Duration::from_millis(100);
-/// Capacity of the request log, which this program only prints once.
+/// Capacity of the request log, in requests. This program prints each request once and does not need it again.
 const REMEMBERED: usize = 10_000;
 
 pub(crate) async fn run(flags: ServerFlags) -> Outcome {
-    // SRV-STOP-4: clients that connect while the state is read wait.
+    // SRV-STOP-4: listens before the state is read, so that clients wait in the meantime and are not refused.
     let listener = bind(&flags).await?;
     let builder = ApiServer::builder().log_capacity(REMEMBERED);
     let mut builder = builder.remove_at_once(false);
@@ -82,7 +82,7 @@ pub(crate) async fn run(flags: ServerFlags) -> Outcome {
     let (kubeconfig, temporary) = kubeconfig_path(&flags, &serving);
     serving.write_kubeconfig(&kubeconfig)?;
     let outcome = serve(&flags, &server, &serving, kept.as_ref(), &kubeconfig).await;
-    // Even after an error all answered writes are kept; before that, the listener stops.
+    // The listener stops first, so that all answered writes are kept, also after an error.
     serving.stop().await;
     if let Some(kept) = kept {
         match flags.durability {
@@ -91,7 +91,7 @@ pub(crate) async fn run(flags: ServerFlags) -> Outcome {
         }
     }
     if temporary {
-        // The kubeconfig is useless now. A missing file is no error.
+        // The server has ended, so its kubeconfig is useless. A missing file is no error.
         let _ = std::fs::remove_file(&kubeconfig);
     }
     outcome
@@ -148,13 +148,14 @@ async fn serve(
                 };
                 if let Some(kept) = kept.filter(is_due) {
                     let outcome = tokio::select! {
-                        // The thread that saves is abandoned. Without a log there is a save at the end.
+                        // The thread that saves is abandoned. The log has all writes; without a log there is a last
+                        // save.
                         () = &mut stop => return Ok(()),
                         outcome = save(server, Arc::clone(&kept.data)) => outcome,
                     };
                     match outcome {
                         Ok(()) => saved = Some(revision),
-                        // The disk may have space again at the next tick.
+                        // Goes on, because the disk may have space again at the next save.
                         Err(problem) => {
                             report(NAME, format_args!("not saved: {}", chain(&problem)));
                         }
@@ -165,14 +166,14 @@ async fn serve(
     }
 }
 
-/// The place where the state is kept, and the log of the writes that are not there yet.
+/// The data directory, and the write-ahead log with the writes that are not there yet.
 struct KeptState {
     data: Arc<DataDir>,
     log: WriteAheadLog,
 }
 
 impl KeptState {
-    /// Begins to keep the writes of a server. Without a save there is one now, which the log continues.
+    /// Begins to keep the writes of a server. If nothing was saved yet, saves the state first, which the log continues.
     fn begin(
         &self,
         server: &ApiServer,

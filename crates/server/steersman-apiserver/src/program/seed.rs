@@ -13,7 +13,7 @@ const MANAGER: &str = "steersman-apiserver";
 
 /// Installs the CRDs, then applies all other objects: namespaces first, the rest in file order.
 ///
-/// Of the CRD paths only CRDs are used. A path without anything to use is refused as a mistake.
+/// Of the files in `definitions` only CRDs are used. A path without anything to use is refused as a mistake.
 pub(crate) fn plant(server: &ApiServer, definitions: &[PathBuf], others: &[PathBuf]) -> Outcome {
     let mut all = Vec::new();
     for path in definitions {
@@ -60,7 +60,7 @@ fn nothing_of(nothing: bool, path: &Path, what: &'static str) -> Outcome {
     Ok(())
 }
 
-/// Plans the faults of a file. `named_by` is the flag with its dashes, or the variable.
+/// Plans the faults of a file. `named_by` is what names the file: a flag with its dashes, or an environment variable.
 pub(crate) fn faults(server: &ApiServer, named_by: &'static str, path: &Path) -> Outcome {
     let text = FlagFile::new(named_by, path).text()?;
     let wrong = |source: Box<dyn std::error::Error + Send + Sync>| ProgramProblem::Faults {

@@ -196,7 +196,7 @@ fn a_power_cut_at_any_moment_loses_no_synced_write() {
     }
 }
 
-// WAL-2.
+// WAL-2: a log is replayed to its last complete append, or not at all.
 #[test]
 fn damage_is_an_error_that_names_file_and_offset() {
     let mut server = SimulatedServer::start(Durability::Kernel);

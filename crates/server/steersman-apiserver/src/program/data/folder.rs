@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::PathBuf;
 
-/// The operations on a data directory. Tests simulate them, to stop after each.
+/// The operations on a data directory. Tests use a simulated folder, which can stop after each operation.
 pub(crate) trait Folder: std::fmt::Debug + Send + Sync + 'static {
     /// An open file, to which writes append.
     type File: OpenFile;
@@ -37,7 +37,7 @@ impl Folder for DiskFolder {
     fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.0)? {
-            // The names of this program are text.
+            // Skips names that are not UTF-8: no file of this program has such a name.
             names.extend(entry?.file_name().into_string());
         }
         Ok(names)
@@ -55,7 +55,7 @@ impl Folder for DiskFolder {
         let path = self.0.join(name);
         let mut options = OpenOptions::new();
         options.append(true).create(true);
-        // The file contains Secrets.
+        // Only the owner may read the file, because it contains Secrets.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path)?;
@@ -79,7 +79,7 @@ impl Folder for DiskFolder {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // Only Unix opens a folder as a file.
+        // Only Unix can open, and so sync, a folder like a file.
         #[cfg(unix)]
         File::open(&self.0)?.sync_all()?;
         Ok(())

@@ -8,9 +8,9 @@ use flate2::Crc;
 
 /// The first line of a file, which distinguishes it from later formats.
 pub(super) const FORMAT: &[u8] = b"steersman-apiserver-wal/1\n";
-/// The first bytes of a frame. The first one is not zero: no frame begins with an empty sector.
+/// The first bytes of a frame. The first byte is not zero, so a frame never begins with a sector that was not written.
 const MAGIC: [u8; 4] = *b"WAL\0";
-/// The bytes of a header: magic, length and checksum of the payload, checksum of these.
+/// The length of a frame's header, in bytes: magic, length and checksum of the payload, checksum of these three.
 const HEADER: usize = 16;
 /// The unit in which a disk writes: after a power cut each sector is written or zero.
 const SECTOR: usize = 512;
@@ -43,10 +43,10 @@ pub(super) fn encode(payload: &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// Finds the frames of a file (WAL-2): all that are complete, and why the rest is none.
+/// Finds all complete frames of a file, and tells how the file ends (WAL-2).
 ///
-/// The rest is an incomplete append only if a crash leaves such bytes: it is too short, or it lacks a
-/// sector. All other bytes are damage, even at the end: they may have been a write that was answered.
+/// The bytes after the last frame are an incomplete append only if a crash can leave them: they are too short, or lack
+/// a sector. All other bytes are damage, even at the end: they may have been a write that was answered.
 pub(super) fn scan(bytes: &[u8]) -> (Vec<Frame>, FileEnd) {
     let mut frames = Vec::new();
     if bytes.len() < FORMAT.len() && FORMAT.starts_with(bytes) {
@@ -81,7 +81,7 @@ pub(super) fn scan(bytes: &[u8]) -> (Vec<Frame>, FileEnd) {
     (frames, end)
 }
 
-/// Decides whether the bytes from an offset on, which are no frame, are an incomplete append.
+/// Decides whether the bytes after the last frame, from `offset` on, are an incomplete append or damage.
 fn unreadable(bytes: &[u8], offset: usize, why: &'static str) -> FileEnd {
     let rest = &bytes[offset..];
     let is_short = match header(rest) {
@@ -96,7 +96,7 @@ fn unreadable(bytes: &[u8], offset: usize, why: &'static str) -> FileEnd {
     }
 }
 
-/// Returns whether a sector of the file, or the part of one, is zero from the offset on.
+/// Returns whether a sector of the file, or the part of one, has only zeros from the offset on, as after a power cut.
 fn lacks_sector(bytes: &[u8], offset: usize) -> bool {
     let mut at = offset;
     while at < bytes.len() {
@@ -113,7 +113,7 @@ fn has_header(bytes: &[u8]) -> bool {
     bytes.windows(HEADER).any(|window| header(window).is_some())
 }
 
-/// Returns the length of the payload and its checksum.
+/// Returns the length of the payload and its checksum; `None` if the bytes do not begin with a valid header.
 fn header(bytes: &[u8]) -> Option<(usize, u32)> {
     let (magic, rest) = bytes.split_first_chunk::<4>()?;
     let (length, rest) = rest.split_first_chunk::<4>()?;

@@ -22,9 +22,9 @@ pub(crate) struct LogWriter<F: Folder = DiskFolder> {
 struct LogFile<T> {
     name: String,
     file: T,
-    /// The bytes of all complete appends.
+    /// The number of bytes up to the end of the last complete append.
     length: u64,
-    /// Whether bytes of a failed append may follow.
+    /// Whether bytes of a failed append may follow, which the next append cuts off.
     is_dirty: bool,
 }
 
@@ -40,7 +40,7 @@ impl<F: Folder> LogWriter<F> {
             is_synced,
             file: None,
         };
-        // A file without its first line is created anew by the next append, which has its number.
+        // A file without its first line is not used: the next append creates it anew, under the same name.
         if let Some(last) = last.filter(|last| last.length > 0) {
             let folder = &writer.data.folder;
             let mut file = folder.open(&last.name)?;
@@ -61,8 +61,8 @@ impl<F: Folder> LogWriter<F> {
         Ok(writer)
     }
 
-    /// Appends a payload, which begins with the transaction of this number. After an error no part of it is kept,
-    /// and the same payload may be appended again (WAL-4).
+    /// Appends a payload, which begins with transaction number `first`. After an error no part of the payload is kept,
+    /// and it may be appended again (WAL-4).
     pub(crate) fn append(
         &mut self,
         first: u64,
@@ -111,7 +111,7 @@ impl<F: Folder> LogWriter<F> {
         Ok(())
     }
 
-    /// Returns the path of the file, or of the folder before the first append.
+    /// Returns the path of the file that is appended to; before the first append, that of the folder.
     pub(crate) fn path(&self) -> PathBuf {
         let name = self.file.as_ref().map(|file| file.name.as_str());
         self.data.path.join(name.unwrap_or_default())

@@ -21,7 +21,7 @@ pub(crate) struct SavedState {
     /// The state after the last transaction.
     pub(crate) recovery: Recovery,
     pub(crate) snapshot: Vec<u8>,
-    /// The transactions after the snapshot, as they were appended.
+    /// The transactions after the snapshot, in groups that were appended together.
     pub(crate) groups: Vec<SavedGroup>,
     pub(crate) in_snapshot: u64,
     pub(super) last_file: Option<LastFile>,
@@ -37,13 +37,13 @@ pub(crate) struct SavedGroup {
 #[derive(Debug)]
 pub(super) struct LastFile {
     pub(super) name: String,
-    /// The bytes of its complete records.
+    /// The number of bytes up to the end of the last complete append; 0 if the first line is incomplete.
     pub(super) length: usize,
-    /// The bytes of an incomplete append after them.
+    /// The number of bytes of an incomplete append at the end; 0 if there is none.
     pub(super) torn: usize,
 }
 
-/// Returns the name of the file of the log that starts with a transaction. Names sort by number.
+/// Returns the name of the log's file that starts with this transaction. Names are padded, so they sort by number.
 pub(super) fn file_name(first: u64) -> String {
     format!("{LOG}{first:020}")
 }
@@ -56,7 +56,7 @@ pub(super) fn log_files<F: Folder>(folder: &F) -> std::io::Result<Vec<(u64, Stri
     Ok(files)
 }
 
-/// Returns how many of these files hold only transactions up to this number.
+/// Returns how many of these files of the log hold only transactions up to this number.
 pub(super) fn count_before(files: &[(u64, String)], number: u64) -> usize {
     let (later, next) = (files.iter().skip(1), number.saturating_add(1));
     later.take_while(|(first, _)| *first <= next).count()
@@ -165,7 +165,7 @@ impl SavedState {
         let length = match end {
             FileEnd::Whole => bytes.len(),
             FileEnd::Torn(length) if is_last => length,
-            // Appends to a file end before the next file is begun.
+            // Only the last file may end so: the next file is begun after the last append to this one has ended.
             FileEnd::Torn(offset) => {
                 let why = "its end is missing, but another file follows";
                 return Err(damaged(offset, why));

@@ -1,4 +1,4 @@
-//! Driver: the side of the kube-apiserver: attaches to an etcd, and reads and writes the snapshot.
+//! Driver: the kube-apiserver's side of the connection to an etcd: attaches, reads and writes the snapshot.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -20,17 +20,17 @@ use super::interface::{
 };
 use crate::program::durability::Durability;
 
-/// Time for an answer. Together with the grace of the listener two of these are less than the 20
+/// Time to wait for an answer. Two such waits and the five seconds in which the listener stops are less than the 20
 /// seconds after which a test environment kills the process.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// Maximum length of a foreign answer in a message.
+/// Maximum number of characters of another program's answer in an error message.
 const SHOWN: usize = 200;
 
 type ClientError = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug)]
 pub(crate) enum AttachOutcome {
-    /// The etcd keeps the objects of this process, and has this state.
+    /// This process is attached, and the etcd has this state; `None` for an etcd without a snapshot.
     Attached(Attachment, Option<EtcdState>),
     Held {
         by: String,
@@ -46,17 +46,17 @@ pub(crate) enum AttachOutcome {
 #[derive(Debug)]
 pub(crate) struct EtcdState {
     pub(crate) snapshot: Bytes,
-    /// The transactions after it, one line each.
+    /// The transactions after the snapshot, one line of JSON each.
     pub(crate) log: Bytes,
 }
 
-/// The attachment to an etcd. Dropping it lets another kube-apiserver attach.
+/// The connection by which this process alone uses an etcd. Dropping it lets another kube-apiserver attach.
 #[derive(Debug)]
 #[must_use = "dropping it lets another kube-apiserver attach"]
 pub(crate) struct Attachment {
     address: String,
     number: HeaderValue,
-    /// The durability that the etcd gives a write before the write is answered.
+    /// The failures that a write survives once the etcd has confirmed that write.
     pub(crate) durability: Durability,
     /// Cancelled when the connection ends.
     ended: CancellationToken,
@@ -74,7 +74,7 @@ pub(crate) async fn attach(address: &str) -> AttachOutcome {
             why: error.to_string(),
         })
     };
-    // An etcd that is slow may have the objects of an earlier run.
+    // A slow etcd counts as unreachable, not as another program: it may have the objects of an earlier run.
     let outcome = tokio::time::timeout(PATIENCE, attached).await;
     outcome.unwrap_or_else(|_| AttachOutcome::Unreachable(no_answer()))
 }
@@ -107,7 +107,7 @@ async fn attach_over(socket: TcpStream, address: &str) -> Result<AttachOutcome, 
     let mut body = answer.into_body();
     let (watched, stopped) = (ended.clone(), stop.clone());
     tokio::spawn(async move {
-        // The body ends with the connection.
+        // The body of the answer ends only with the connection.
         tokio::select! {
             () = stopped.cancelled() => {}
             () = async { while let Some(Ok(_)) = body.frame().await {} } => {}
@@ -117,7 +117,7 @@ async fn attach_over(socket: TcpStream, address: &str) -> Result<AttachOutcome, 
     let attachment = Attachment {
         address: address.to_owned(),
         number,
-        // An earlier etcd of this program has no log.
+        // The etcd of an earlier version of this program names no durability, and has no log.
         durability: durability.unwrap_or(Durability::None),
         ended,
         _connection: stop.drop_guard(),
@@ -151,7 +151,7 @@ impl Attachment {
         }
     }
 
-    /// Replaces the snapshot, which includes the transactions up to a number.
+    /// Replaces the snapshot of the etcd by `text`, which includes the transactions up to number `transactions`.
     pub(crate) async fn write(&self, transactions: u64, text: Bytes) -> Result<(), ClientError> {
         let request = self.request(Method::PUT, SNAPSHOT);
         let request = request.header(LAST, transactions).body(Full::new(text))?;
@@ -165,8 +165,8 @@ impl Attachment {
     /// Appends a group of transactions, on a connection that stays open for the next one.
     ///
     /// # Errors
-    /// The connection fails, or the etcd cannot append. The group may be appended again: one that the
-    /// etcd has is not appended twice.
+    /// The connection fails, or the etcd cannot append. The group may be appended again: the etcd does not append a
+    /// group twice.
     pub(crate) async fn append(
         &self,
         connection: &mut Option<AppendConnection>,
@@ -181,9 +181,9 @@ impl Attachment {
             request = request.header(STARTS_FILE, "true");
         }
         let request = request.body(Full::new(payload))?;
-        // Taken, so that a connection that fails is not used again.
+        // The connection is taken out, so that it is not used again if it fails.
         if let Some(mut open) = connection.take().filter(|one| one.sender.is_ready())
-            // The etcd may close a connection that was idle.
+            // The etcd may have closed an idle connection; then a new one is opened below.
             && in_time(open.send(request.clone())).await.is_ok()
         {
             *connection = Some(open);
@@ -213,7 +213,7 @@ impl AppendConnection {
     async fn open(address: &str) -> Result<Self, ClientError> {
         in_time(async {
             let socket = connect(address).await?;
-            // Appends are small, and each waits for the answer to the one before.
+            // Appends are small, and each waits for the answer to the one before: Nagle's algorithm would delay them.
             socket.set_nodelay(true)?;
             let stop = CancellationToken::new();
             Ok(Self {
@@ -271,7 +271,7 @@ async fn send(
     Ok(sender.send_request(request).await?)
 }
 
-/// Opens a connection, which ends when it is not used, or when the token is cancelled.
+/// Opens a connection. It ends when the returned sender is dropped, or when the token is cancelled.
 async fn open(
     socket: TcpStream,
     stop: CancellationToken,
@@ -280,7 +280,7 @@ async fn open(
     tokio::spawn(async move {
         tokio::select! {
             () = stop.cancelled() => {}
-            // An error is also that of the request.
+            // An error of the connection is also the error of its request.
             _ = connection => {}
         }
     });

@@ -7,7 +7,7 @@ use http::Uri;
 use crate::program::command_line::{CommandLine, FlagProblem, FlagTable};
 use crate::program::durability::Durability;
 
-/// The URL on which etcd listens without the flag.
+/// The client URL on which etcd listens if no flag names one.
 const CLIENT_URL: &str = "http://localhost:2379";
 
 #[derive(Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) struct EtcdOptions {
     pub(super) durability: Durability,
     pub(super) is_synced: bool,
     pub(super) clients: Vec<ListenUrl>,
-    /// The URLs with the addresses that are only taken.
+    /// The URLs of peers. Their ports are only occupied, and nothing is served there.
     pub(super) peers: Vec<ListenUrl>,
 }
 

@@ -45,7 +45,7 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Outcome {
     }
     let options = EtcdOptions::of(&line)?;
     let stop = stopped()?;
-    // Taken to the end, so that another program cannot have the ports.
+    // Occupies the ports of peers to the end, so that no other program gets them.
     for listener in bind(&options.peers).await? {
         tokio::spawn(close_each(listener));
     }
@@ -58,7 +58,7 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Outcome {
         None => Default::default(),
     };
     let service = Arc::new(EtcdService::new(hold, options.durability, kept));
-    // Dropped, and so cancelled, at the end.
+    // The guard cancels the token at the end of this function, so that no more connections are accepted.
     let accepting = CancellationToken::new();
     let _accepting = accepting.clone().drop_guard();
     for listener in listeners {

@@ -31,7 +31,7 @@ use crate::program::data::{DataDir, LogWriter, SavedGroup};
 use crate::program::durability::Durability;
 use crate::program::problem::chain;
 
-/// Time in which the connection of an ended process is closed. An attach request waits.
+/// How long an attach request waits until the connection of an ended process is closed.
 const CLOSING: Duration = Duration::from_secs(2);
 /// Pause of a listener after the operating system failed to accept a connection.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -45,7 +45,7 @@ type EtcdOutcome = Result<EtcdAnswer, EtcdRefusal>;
 #[derive(Debug)]
 pub(super) struct EtcdService {
     hold: Mutex<SnapshotHold>,
-    /// Marked changed whenever an attachment ends.
+    /// Marked changed whenever the attached kube-apiserver detaches.
     released: watch::Sender<()>,
     durability: Durability,
     data: Option<Arc<DataDir>>,
@@ -74,7 +74,7 @@ impl EtcdService {
     pub(super) async fn freed(&self) {
         let mut released = self.released.subscribe();
         while self.hold.lock().holder.is_some() {
-            // `self` holds the sender, so this cannot fail while `self` is borrowed.
+            // `self` holds the sender, so `changed()` cannot fail while `self` is borrowed.
             if released.changed().await.is_err() {
                 return;
             }
@@ -103,11 +103,11 @@ impl EtcdService {
         let holder = request.headers().get(HOLDER);
         let holder = holder.and_then(|value| value.to_str().ok());
         let holder = holder.unwrap_or("an unknown process");
-        // A process that was killed and started again is faster than the end of its connection.
+        // Waits, because a process that was killed and started again is faster than the end of its old connection.
         let _ = tokio::time::timeout(CLOSING, self.freed()).await;
         // Random, so that another process cannot guess the number.
         let number = RandomState::new().build_hasher().finish();
-        // A save or an append of an earlier attachment ends before the state is read.
+        // A save or an append for the previous kube-apiserver must end before this one reads the state.
         let _saved = self.saving.lock().await;
         let _appended = self.writer.lock().await;
         let attached = self.hold.lock().attach(number, holder);
@@ -122,7 +122,7 @@ impl EtcdService {
         Ok(answer)
     }
 
-    /// Returns the hold, if the attachment with this number lasts.
+    /// Returns the snapshot and the log, locked, if the kube-apiserver with this number is attached; otherwise a 409.
     fn current(&self, number: Option<u64>) -> Result<MutexGuard<'_, SnapshotHold>, EtcdRefusal> {
         let hold = self.hold.lock();
         if number.is_some_and(|number| hold.is_current(number)) {
@@ -157,9 +157,9 @@ impl EtcdService {
         transactions: u64,
         text: Bytes,
     ) -> Result<(), EtcdRefusal> {
-        // Locked until the end, so that the file and the held text are the same.
+        // Locked until the end, so that the file and the snapshot in memory are the same.
         let _saving = self.saving.lock().await;
-        // This snapshot was taken before the held snapshot, and is outdated.
+        // The snapshot in memory is newer, so this one is not needed.
         if self.current(number)?.is_newer_than(transactions) {
             return Ok(());
         }
@@ -173,7 +173,7 @@ impl EtcdService {
         Ok(())
     }
 
-    /// Appends transactions, and answers when they are as durable as the etcd was told.
+    /// Appends transactions to the log, and answers when they are as durable as the flag `--durability` demands.
     async fn append(self: Arc<Self>, request: Request<Incoming>) -> EtcdOutcome {
         let number = header(&request, ATTACHMENT);
         let (first, last) = (header(&request, FIRST), header(&request, LAST));
@@ -204,7 +204,7 @@ impl EtcdService {
             }
         }
         let content = payload.clone();
-        // Locked until the transactions are held, so that a second attempt finds them there.
+        // The writer is locked until the transactions are in memory, so that a second attempt finds them there.
         let append = move || {
             let appended = writer.as_mut().map_or(Ok(()), |writer| {
                 let appended = writer.append(first, &content, starts_file);
@@ -214,14 +214,14 @@ impl EtcdService {
             });
             (writer, appended)
         };
-        // A write into the kernel takes less time than another thread takes to begin.
+        // A write into the kernel takes less time than starting it on another thread.
         let (_writer, appended) = match self.durability {
             Durability::Fsync => tokio::task::spawn_blocking(append).await.map_err(failed)?,
             Durability::Kernel | Durability::None => append(),
         };
         appended.map_err(failed)?;
         let mut hold = self.hold.lock();
-        // A snapshot that came in the meantime may include them.
+        // A snapshot that came in the meantime may include these transactions.
         if hold.place(first, last) == LogPlace::Next {
             hold.log.push(SavedGroup { last, payload });
         }
@@ -234,7 +234,7 @@ impl EtcdService {
     }
 }
 
-/// Runs work to its end, also if its client is killed in the meantime: what is in a file is held (WAL-2).
+/// Runs work to its end, also if its client is killed, so that what is in a file is also in memory (WAL-2).
 async fn to_its_end(
     work: impl Future<Output = Result<(), EtcdRefusal>> + Send + 'static,
 ) -> EtcdOutcome {
@@ -253,8 +253,8 @@ async fn body_of(request: Request<Incoming>) -> Result<Bytes, EtcdRefusal> {
     Ok(body.to_bytes())
 }
 
-/// The body of the answer to an attach request: it does not end, and dropping it with its connection
-/// ends the attachment (SRV-ETCD-1).
+/// The body of the answer to an attach request. It does not end; when its connection ends it is dropped, which detaches
+/// the kube-apiserver (SRV-ETCD-1).
 struct OpenBody {
     service: Arc<EtcdService>,
     number: u64,
@@ -290,7 +290,7 @@ pub(super) async fn accept(
         };
         match accepted {
             Ok((socket, _)) => drop(tokio::spawn(serve(socket, Arc::clone(&service)))),
-            // For instance out of file descriptors, which other connections may release soon.
+            // Accepting fails for instance without free file descriptors, which other connections may release soon.
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }

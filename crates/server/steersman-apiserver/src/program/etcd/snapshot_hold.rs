@@ -1,5 +1,5 @@
-//! Machine: the snapshot of one kube-apiserver, the transactions after it, and the attachment that may
-//! read and write both.
+//! Machine: the snapshot of one kube-apiserver, the transactions after it, and the attached kube-apiserver, the only
+//! one that may read and write both.
 
 use bytes::Bytes;
 
@@ -13,11 +13,11 @@ pub(super) struct SnapshotHold {
     pub(super) holder: Option<Holder>,
 }
 
-/// Whether an append continues the transactions that are held.
+/// How the transactions of an append relate to those that the etcd has.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LogPlace {
     Next,
-    /// The transactions are held already: an earlier answer was lost, or a snapshot includes the transactions.
+    /// The etcd has the transactions already: an earlier answer was lost, or a snapshot includes the transactions.
     Held,
     /// Transactions before the appended ones are missing.
     Gap {
@@ -32,10 +32,10 @@ pub(super) struct Holder {
 }
 
 impl SnapshotHold {
-    /// Attaches a kube-apiserver under a number (SRV-ETCD-1).
+    /// Lets one kube-apiserver, identified by a number, read and write the snapshot until it detaches (SRV-ETCD-1).
     ///
     /// # Errors
-    /// The description of the one that is attached.
+    /// The description of another kube-apiserver that is attached already.
     pub(super) fn attach(&mut self, attachment: u64, description: &str) -> Result<(), String> {
         if let Some(holder) = &self.holder {
             return Err(holder.description.clone());
@@ -47,7 +47,7 @@ impl SnapshotHold {
         Ok(())
     }
 
-    /// Ends an attachment. Nothing happens if another one has begun.
+    /// Detaches the kube-apiserver with this number. Does nothing if it is not the attached one.
     pub(super) fn release(&mut self, attachment: u64) {
         if self.is_current(attachment) {
             self.holder = None;
@@ -64,19 +64,20 @@ impl SnapshotHold {
         payloads.concat().into()
     }
 
-    /// Replaces the snapshot. Transactions that it includes are dropped.
+    /// Replaces the snapshot by `text`, which includes the transactions up to number `transactions`. Those are removed
+    /// from the log.
     pub(super) fn replace(&mut self, text: Bytes, transactions: u64) {
         self.text = Some(text);
         self.in_snapshot = transactions;
         self.log.retain(|group| group.last > transactions);
     }
 
-    /// Returns whether the snapshot includes transactions after this one.
+    /// Returns whether the snapshot includes later transactions than this one, so that it is not to be replaced.
     pub(super) fn is_newer_than(&self, transactions: u64) -> bool {
         self.text.is_some() && self.in_snapshot > transactions
     }
 
-    /// Returns whether these transactions follow the last one (WAL-2).
+    /// Returns whether the transactions `first` to `last` follow those that the etcd has, or are among them (WAL-2).
     pub(super) fn place(&self, first: u64, last: u64) -> LogPlace {
         let held = self.log.last().map_or(self.in_snapshot, |group| group.last);
         let held = held.max(self.in_snapshot);
@@ -99,7 +100,7 @@ mod tests {
         SavedGroup { last, payload }
     }
 
-    // SRV-ETCD-1.
+    // SRV-ETCD-1: at most one kube-apiserver at a time reads and writes the state of an etcd.
     #[test]
     fn one_server_at_a_time_is_attached() {
         let mut hold = SnapshotHold::default();
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(hold.text.as_deref(), Some(b"b".as_slice()));
     }
 
-    // WAL-2.
+    // WAL-2: a log is replayed to its last complete append, or not at all.
     #[test]
     fn transactions_are_held_without_a_gap() {
         let mut hold = SnapshotHold::default();

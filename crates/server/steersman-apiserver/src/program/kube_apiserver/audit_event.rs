@@ -21,7 +21,7 @@ pub(super) fn event(record: &RequestRecord, run: u32, now: Timestamp) -> Value {
         "ResponseComplete"
     };
     let own = match record.user.as_str() {
-        // Not authenticated.
+        // The request was not authenticated, so it has no user.
         "" => json!({}),
         name => json!({"username": name, "groups": record.groups}),
     };

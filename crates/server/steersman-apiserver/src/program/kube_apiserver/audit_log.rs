@@ -34,12 +34,12 @@ impl AuditLog {
                 if let Some(folder) = path.parent()
                     && !folder.as_os_str().is_empty()
                 {
-                    // As a kube-apiserver does.
+                    // Like a kube-apiserver, creates the folder if it does not exist.
                     std::fs::create_dir_all(folder).map_err(|error| flag.problem(error))?;
                 }
                 let mut options = OpenOptions::new();
                 options.append(true).create(true);
-                // The file contains query strings.
+                // Only the owner may read the file, because it contains query strings.
                 #[cfg(unix)]
                 std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
                 let file = options.open(path);
@@ -53,7 +53,7 @@ impl AuditLog {
         })
     }
 
-    /// Appends events until the token is cancelled, and then those of the last requests.
+    /// Appends the events of requests until the token is cancelled, and then those of the last requests.
     pub(super) async fn run(mut self, server: ApiServer, stop: CancellationToken) {
         let mut writes = every(WRITE);
         loop {
@@ -90,7 +90,7 @@ impl AuditLog {
             }
             Ok(()) => {}
             Err(error) => {
-                // Only the first message of an outage is news.
+                // Reports a failure only once, until a write succeeds again.
                 if self.lost == 0 {
                     let news = format!("cannot write the audit log: {error}");
                     report("kube-apiserver", news);

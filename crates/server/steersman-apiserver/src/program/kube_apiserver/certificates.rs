@@ -17,7 +17,7 @@ use crate::program::problem::{Outcome, ProgramProblem};
 /// The file in the folder that is locked while the pair is generated.
 const LOCK: &str = "apiserver.lock";
 const FOLDER_FLAG: &str = "--cert-dir";
-/// The names in a generated certificate, besides the address of the listener.
+/// The host names and addresses in a generated certificate, besides the address of the listener.
 const NAMES: [&str; 6] = [
     "kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost", "127.0.0.1", "::1",
 ];
@@ -38,7 +38,7 @@ pub(super) fn pair(options: &KubeApiserverOptions) -> Outcome<Option<(String, St
     let is_complete = || certificate.exists() && key.exists();
     if let (None, Some(folder), false) = (&options.tls, &options.cert_dir, is_complete()) {
         std::fs::create_dir_all(folder).map_err(failed(folder))?;
-        // Several servers that are started at once share one pair.
+        // The lock makes servers that are started at once share one pair.
         let path = folder.join(LOCK);
         let lock = File::create(&path).map_err(failed(&path))?;
         lock.lock().map_err(failed(&path))?;

@@ -1,4 +1,4 @@
-//! Driver: the link of a kube-apiserver to its etcd: attaches, saves snapshots and appends to the log.
+//! Driver: the connection of a kube-apiserver to its etcd: attaches, saves snapshots and appends to the log.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) struct EtcdLink {
     attachment: Mutex<Arc<Attachment>>,
     /// The size of the last snapshot, in bytes.
     snapshot_bytes: AtomicU64,
-    /// The bytes of the transactions since it was taken.
+    /// The number of bytes of the transactions that were appended since the last snapshot was taken.
     log_bytes: AtomicU64,
 }
 
@@ -34,7 +34,8 @@ impl EtcdLink {
         }
     }
 
-    /// Returns the attachment, also after the etcd has ended.
+    /// Returns the current connection as the only kube-apiserver of the etcd. If the etcd has ended, returns the ended
+    /// connection, until `attach_again` succeeds.
     pub(super) fn attachment(&self) -> Arc<Attachment> {
         Arc::clone(&self.attachment.lock())
     }
@@ -60,15 +61,15 @@ impl EtcdLink {
         let written = self.attachment().write(transactions, text).await;
         written.map_err(|source| self.not_saved(source))?;
         self.snapshot_bytes.store(bytes, Ordering::Relaxed);
-        // Two saves may overlap, and both count the same bytes.
+        // Saturates, because two saves that overlap both subtract the same bytes.
         let rest = |bytes: u64| Some(bytes.saturating_sub(before));
         let order = Ordering::Relaxed;
         let _ = self.log_bytes.fetch_update(order, order, rest);
         Ok(())
     }
 
-    /// Attaches again if the etcd has ended, and returns whether it did. The state of the new etcd is
-    /// older than the objects here.
+    /// Attaches again if the etcd has ended, and returns whether it had. The new etcd then has an older state than this
+    /// process.
     pub(super) async fn attach_again(&self) -> Outcome<bool> {
         if !self.attachment().has_ended() {
             return Ok(false);

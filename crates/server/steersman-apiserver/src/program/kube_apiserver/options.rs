@@ -13,7 +13,8 @@ use crate::program::flags::PlayedPart;
 const PORT: &str = "6443";
 /// The environment variable that names the simulated parts of a cluster.
 const PLAY: &str = "STEERSMAN_PLAY";
-/// The environment variable that names a file of faults.
+/// The environment variable with the path of a file of faults, such as failing or delayed requests, that the server
+/// injects from its start.
 pub(super) const FAULTS: &str = "STEERSMAN_FAULTS";
 /// The one entry of `--runtime-config` that has an effect.
 const MIGRATIONS: &str = "storagemigration.k8s.io/v1beta1";
@@ -32,14 +33,14 @@ pub(super) struct KubeApiserverOptions {
     pub(super) client_ca: Option<PathBuf>,
     pub(super) etcd: Option<String>,
     pub(super) service_network: Option<String>,
-    /// Whether Roles and bindings decide; otherwise everything is allowed.
+    /// Whether Roles and bindings decide which requests are allowed; otherwise every request is.
     pub(super) is_rbac: bool,
     pub(super) tokens: Option<PathBuf>,
     pub(super) audit: Option<AuditTarget>,
     pub(super) migrates_storage: bool,
     pub(super) http2_streams: Option<u32>,
     pub(super) watch_timeout: Option<Duration>,
-    /// Whether Pods need and mount ServiceAccounts, if the controller of accounts is played.
+    /// Whether Pods need and mount ServiceAccounts, if the controller of accounts is simulated.
     pub(super) service_account: bool,
     pub(super) played: PlayedPart,
     pub(super) faults: Option<PathBuf>,
@@ -116,7 +117,7 @@ fn tls(line: &CommandLine) -> Result<Option<(PathBuf, PathBuf)>, FlagProblem> {
     Err(FlagProblem::Alone { flag, other })
 }
 
-/// Returns whether RBAC decides. As upstream, a request is allowed if one mode of the list allows it.
+/// Returns whether RBAC decides. As upstream, a request is allowed if one mode of the flag's list allows it.
 fn authorization(line: &CommandLine) -> Result<bool, FlagProblem> {
     let flag = "authorization-mode";
     let mut is_rbac = false;
@@ -125,7 +126,7 @@ fn authorization(line: &CommandLine) -> Result<bool, FlagProblem> {
         match mode {
             "RBAC" => is_rbac = true,
             "AlwaysAllow" => allows_all = true,
-            // Without kubelets no request is a node's.
+            // This mode changes nothing, because there are no kubelets, and it is for requests of kubelets.
             "Node" => {}
             _ => {
                 let why = "the modes are RBAC, AlwaysAllow and Node, which has no effect";

@@ -24,7 +24,7 @@ use crate::program::process::{every, report, say, stopped};
 use crate::program::seed;
 
 const SAVE: Duration = Duration::from_millis(500);
-/// Capacity of the request log. The audit log reads it ten times per second.
+/// Capacity of the request log, in requests. The audit log reads it ten times per second.
 const REMEMBERED: usize = 20_000;
 
 const INTRODUCTION: &str = "Serves the Kubernetes API in place of a kube-apiserver of 1.36, with its flags.\n\n\
@@ -50,7 +50,7 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Outcome {
     for (token, user) in users(&options)? {
         builder = builder.static_token(token, user);
     }
-    // SRV-STOP-4: clients that connect while the state is read wait.
+    // SRV-STOP-4: listens before the state is read, so that clients wait in the meantime and are not refused.
     let listener = TcpListener::bind(options.address).await;
     let listener = listener.map_err(|source| unbound(source, &options))?;
     let audit = options.audit.as_ref().map(AuditLog::open).transpose()?;
@@ -91,7 +91,7 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Outcome {
     serving.stop().await;
     auditing.cancel();
     if let Some(audit) = audit {
-        // An error is a panic, which was reported.
+        // The only error is a panic of the task, which the panic hook has reported.
         let _ = audit.await;
     }
     match storage {
@@ -121,7 +121,7 @@ fn unserved(error: Error, options: &KubeApiserverOptions) -> ProgramProblem {
             },
             None => error.into(),
         },
-        // The builder has the names of the flags, with underscores.
+        // The builder names an option like its flag, but with underscores.
         Error::Option { source } => ProgramProblem::Option {
             flag: source.option.replace('_', "-"),
             why: source.problem,

@@ -21,7 +21,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// The pause after a save, in durations of that save, so that large snapshots cost little.
 const REST: u32 = 20;
 const LONGEST_REST: Duration = Duration::from_secs(5);
-/// Time for the last appends. A test environment kills the process after 20 seconds.
+/// Time for the last appends when the program stops. A test environment kills the process after 20 seconds.
 const LAST_APPENDS: Duration = Duration::from_secs(12);
 
 pub(super) struct Storage {
@@ -34,7 +34,7 @@ pub(super) struct Storage {
     problem: LastingProblem,
 }
 
-/// The message about the problem that lasts, so that it is printed once.
+/// The message about a problem that has not ended yet, kept so that it is printed once.
 #[derive(Default)]
 struct LastingProblem(Option<String>);
 
@@ -92,7 +92,8 @@ impl Storage {
         self.log.as_ref()
     }
 
-    /// Begins to keep the writes of a server. Without a state there is a snapshot now, which the log continues.
+    /// Begins to keep the writes of a server. If the etcd has no state, saves a snapshot first, which the log
+    /// continues.
     pub(super) async fn begin(&self, server: &ApiServer) -> Outcome {
         if let Some(log) = &self.log {
             if !self.has_state {
@@ -113,7 +114,7 @@ impl Storage {
             return;
         }
         let saved = match &self.log {
-            // The task of the log attaches again.
+            // If the etcd has ended, the task that appends to the log attaches again.
             Some(_) => self.link.save(server).await,
             None => self.save_if_changed(server).await,
         };
@@ -190,7 +191,7 @@ impl EtcdAppender {
             self.connection = None;
         }
         if self.needs_snapshot {
-            // The snapshot includes the group.
+            // The snapshot includes the group, so it need not be appended.
             link.save(server).await?;
             self.needs_snapshot = false;
             return Ok(());
@@ -201,7 +202,7 @@ impl EtcdAppender {
 }
 
 impl LastingProblem {
-    /// Prints a problem unless it lasts, and its end.
+    /// Prints a problem unless it was the last one printed, and prints when it has ended.
     fn note(&mut self, problem: Option<&ProgramProblem>, url: &str) {
         let text = problem.map(|problem| chain(problem));
         match &text {

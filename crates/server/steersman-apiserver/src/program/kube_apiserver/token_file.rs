@@ -9,7 +9,7 @@ pub(super) struct TokenLineProblem {
     pub(super) why: &'static str,
 }
 
-/// Returns the tokens and their users (upstream: `tokenfile.NewCSV`).
+/// Parses the file, and returns the tokens and their users (upstream: `tokenfile.NewCSV`).
 pub(super) fn users(text: &str) -> Result<Vec<(String, User)>, TokenLineProblem> {
     let mut users = Vec::new();
     for (index, row) in text.lines().enumerate() {
@@ -27,7 +27,7 @@ pub(super) fn users(text: &str) -> Result<Vec<(String, User)>, TokenLineProblem>
         if name.is_empty() {
             return Err(problem("it has no user"));
         }
-        // As upstream.
+        // As upstream, skips a line with an empty token.
         if token.is_empty() {
             continue;
         }
