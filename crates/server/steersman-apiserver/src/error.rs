@@ -29,7 +29,7 @@ pub enum Error {
         /// The resolved address.
         address: SocketAddr,
     },
-    /// The certificates could not be generated or loaded.
+    /// The certificates of the listener could not be generated or loaded.
     #[error("cannot make the server's certificates")]
     Certificates {
         /// The error of the cryptography library.
@@ -52,7 +52,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns whether the address is the cause.
+    /// Returns whether the error is about the address, so that another address or port may help.
     pub fn is_address(&self) -> bool {
         matches!(self, Self::Listen { .. } | Self::NotLoopback { .. })
     }

@@ -4,10 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use steersman_apimachinery::yaml;
 
-/// The name of the cluster, the user and the context.
+/// The name of the cluster, of the user and of the context in the kubeconfigs that servers write.
 const NAME: &str = "steersman";
 
-/// Returns the content of a file that must stay; `None` for kubeconfigs of embedded servers.
+/// Describes the content of a file that must not be overwritten; `None` for kubeconfigs of embedded servers.
 pub(crate) fn foreign(held: &str) -> Option<String> {
     if held.trim().is_empty() {
         return None;

@@ -31,16 +31,16 @@
 //! A cluster has these features, which this server lacks:
 //!
 //! - Alpha and beta kinds, except for StorageVersionMigrations if they are enabled, and some rules of stable kinds.
-//!   Defaults and validation follow upstream's code kind by kind and are checked against recorded answers; a rule that
-//!   neither covers may be missing or have another message.
+//!   Defaults and validation follow upstream's code kind by kind and are checked against recorded answers; a rule
+//!   outside of both may be missing or have another message.
 //! - CBOR. The server reads and answers JSON, YAML and, for built-in kinds and metadata alone,
 //!   protobuf. Discovery documents are JSON or YAML.
 //! - OpenID Connect for users, and webhooks for authentication or authorization. Users authenticate
 //!   by bearer tokens, or by certificates of a configured authority.
-//! - Some admission plugins, such as the one that adds tolerations. Webhooks, mutating and validating
-//!   policies, quotas, pod security, priorities, default classes and limit ranges exist; Pods need and
-//!   mount ServiceAccounts if the controller of accounts is played.
-//! - Logs, exec and port-forward, because played Pods have no containers. No controllers act except those of [`play`].
+//! - Some admission plugins, such as the one that adds tolerations. Webhooks, mutating and validating policies, quotas,
+//!   pod security, priorities, default classes and limit ranges exist; Pods need and mount ServiceAccounts if the
+//!   controller of accounts is simulated.
+//! - Logs, exec and port-forward, because simulated Pods have no containers. Only the controllers of [`play`] act.
 //!
 //! The guide's page `crates/framework/steersman/guide/api-server.md` lists the effect of each limit in a table.
 //!
@@ -49,17 +49,17 @@
 //! - SRV-1: a request does all of its work or none, because a verb never waits. A verb that needs a
 //!   webhook stops without a change, and is run again with the answer (ADM-1, ADM-2). A create
 //!   continues where it stopped, unless something was written in the meantime.
-//! - SRV-2: a watch marks changes as seen before it polls for events, so none is lost between the poll and the wait.
+//! - SRV-2: a watch marks changes as seen before it polls for events, so it misses no change between poll and wait.
 //! - SRV-3: no bytes that a client sends make the server panic.
 //!
 //! # Reading order
 //!
 //! - [`error`] has [`Error`]: a server that cannot be set up.
-//! - `watch_wakers` wakes the watches of a kind when it changes, many watches in rounds.
+//! - `watch_wakers` wakes the watches of a kind when it changes: a few at once, many at intervals.
 //! - [`manifests`] reads objects from YAML and JSON files.
 //! - [`faults`] has planned failures, and the log of requests.
 //! - `tls` has the certificates of the listener and of its clients.
-//! - `wal` has the transactions that are not in the write-ahead log yet, and what waits for them.
+//! - `wal` has the transactions that are not in the write-ahead log yet, and the requests that wait for them.
 //! - `http` turns HTTP requests into calls of verbs and back: `http::service` is the tower service, `http::handlers`
 //!   has one file per family of endpoints, `http::documents` discovery, OpenAPI, health, metrics and the issuer of
 //!   tokens, and `http::webhooks` sends the requests to webhooks.

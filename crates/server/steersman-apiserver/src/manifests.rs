@@ -17,7 +17,7 @@ pub struct Manifest {
     pub object: Value,
     /// The path of the file.
     pub file: PathBuf,
-    /// The line, from one, at which its document begins; for an item of a List, the List's line.
+    /// The line, counted from 1, at which the document of the object begins; for an item of a List, that of the List.
     pub line: u64,
 }
 
@@ -25,7 +25,7 @@ pub struct Manifest {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestError {
-    /// The operating system failed to read it.
+    /// The operating system failed to read the file or folder.
     #[error("{} cannot be read", path.display())]
     Read {
         /// The file or folder.
@@ -94,7 +94,7 @@ fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> ManifestError {
     move |source| ManifestError::Read { path, source }
 }
 
-/// Returns the items of a List, nothing for an empty document, or the document itself.
+/// Returns the objects of a document: the items of a List, nothing for an empty document, else the document itself.
 fn objects(document: Document) -> impl Iterator<Item = Value> {
     let mut document = document.value;
     let kind = document["kind"].as_str();

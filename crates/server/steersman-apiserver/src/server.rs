@@ -37,9 +37,9 @@ use steersman_simulator::Simulator;
 
 /// A Kubernetes API server inside this process. Cheap to clone; clones are handles of one server.
 ///
-/// Clients in the process use [`service`](Self::service), others [`serve`](Self::serve). The
-/// methods that read and write objects directly are conveniences for tests: they do what the verbs
-/// do, but they do not appear in the request log and are not affected by faults.
+/// Clients in the process use [`service`](Self::service), other clients [`serve`](Self::serve). The methods that read
+/// and write objects directly are conveniences for tests: they do what requests do, but they do not appear in the
+/// request log and are not affected by faults.
 ///
 /// Resources are named as in kubectl: `pods`, `deployments.apps`, `websites.example.com`, and
 /// `deployments.apps/status` for a subresource. `namespace` is empty for cluster-scoped resources.
@@ -141,7 +141,7 @@ impl ApiServer {
         self.add_token(secret(), user, true)
     }
 
-    /// Registers a token, which is part of snapshots if it is `kept`; a listener's own is not.
+    /// Registers a token, which is part of snapshots if it is `kept`. The token of a listener's kubeconfig is not.
     fn add_token(&self, token: String, user: User, kept: bool) -> String {
         let known = token.clone();
         self.context
@@ -187,7 +187,7 @@ impl ApiServer {
         self.context.faults.watches.end_stopped();
     }
 
-    /// Returns the log of requests.
+    /// Returns the log of the requests that the server received.
     pub fn requests(&self) -> &RequestLog {
         &self.context.log
     }
@@ -278,7 +278,7 @@ impl ApiServer {
         &self.simulator
     }
 
-    /// Starts the tasks of the migrator, the simulator and later removals, unless they run or there is no runtime.
+    /// Starts the background tasks (migrations, simulator, delayed removals), unless they run or there is no runtime.
     fn drive(&self) {
         let (context, stop) = (&self.context, &self.stop);
         self.migrator.start(context, stop, migrator::run);
@@ -293,26 +293,26 @@ impl ApiServer {
         self.context.with_registry(Registry::compact);
     }
 
-    /// Shows clients a restart of the server, and returns the number of watches that were open. The
-    /// watches break and idle connections are closed; objects and revisions stay. If the restart
-    /// loses the history, watches and lists that resume from before are answered 410. A
-    /// [`History`](crate::History) alone is a restart that takes no time; a [`Restart`] has phases.
+    /// Shows clients a restart of the server, and returns the number of watches that were open. The watches break and
+    /// idle connections are closed; objects and revisions stay. If the restart loses the history, watches and lists
+    /// that resume from an earlier revision are answered 410. A [`History`](crate::History) alone is a restart that
+    /// takes no time; a [`Restart`] has phases.
     pub fn restart(&self, restart: impl Into<Restart>) -> usize {
         self.context.restart(restart.into())
     }
 
-    /// Returns the newest revision.
+    /// Returns the newest revision: the resource version of the last write.
     pub fn revision(&self) -> u64 {
         self.context.with_registry(|registry| registry.revision())
     }
 
-    /// Returns the server's wall time.
+    /// Returns the server's wall time, by the clock that the builder was given.
     pub fn now(&self) -> Timestamp {
         self.context.now()
     }
 
     /// Returns the whole state of the server, for [`ApiServerBuilder::restore`]. Cheap, because objects are shared.
-    /// With a [`WriteAheadLog`](crate::WriteAheadLog) the next transaction starts a file of the log.
+    /// With a [`WriteAheadLog`](crate::WriteAheadLog) the next transaction starts a new file of the log.
     pub fn snapshot(&self) -> Snapshot {
         self.context.snapshot()
     }
@@ -334,7 +334,7 @@ fn secret() -> String {
     let random = rustls::crypto::ring::default_provider().secure_random;
     match random.fill(&mut bytes) {
         Ok(()) => URL_SAFE_NO_PAD.encode(bytes),
-        // An empty token authenticates no user.
+        // Without random bytes the token is empty, and an empty token authenticates no user.
         Err(_) => String::new(),
     }
 }

@@ -1,7 +1,7 @@
-//! Room: the write-ahead log of a server: the transactions that are not kept yet, and those that wait for them.
+//! Room: the write-ahead log of a server: the transactions that are not kept yet, and the requests that wait for them.
 //!
-//! Invariant: no answer and no watch event shows a revision before it and all revisions before it are
-//! in the log (WAL-1).
+//! Invariant: no answer and no watch event shows a revision before that revision and all revisions before it are in the
+//! log (WAL-1).
 
 mod queue;
 mod handle;

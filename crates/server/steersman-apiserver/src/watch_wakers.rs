@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use futures::task::AtomicWaker;
 
-/// Length of a round per watch: about the time to wake one watch and poll it.
+/// Length of a round, the time between two wake-ups of many watches, per watch: about the time to wake one and poll it.
 const EACH: Duration = Duration::from_micros(20);
 
-/// Below this length there are no rounds: up to fifty watches are woken at each change.
+/// If a round would be shorter, there is none: up to fifty watches are woken at each change.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// Maximum length of a round, however many watches there are.
+/// Maximum length of a round, the time between two wake-ups of many watches.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Wakes the task of one watch. It is a flag and a waker, so neither waiting nor waking takes a
-/// lock or a list entry per event, even with a thousand watches of the same changes.
+/// Wakes the task of one watch. A flag and a waker are enough, so that neither waiting nor waking takes a lock or a
+/// list entry per event, even with a thousand watches of the same changes.
 #[derive(Debug, Default)]
 pub(crate) struct WatchWaker {
     woken: AtomicBool,
@@ -26,16 +26,16 @@ pub(crate) struct WatchWaker {
 
 /// The wakers of all watches of one storage. Dropped wakers are removed.
 ///
-/// A few watches are woken at each change. Many watches are woken in rounds, because waking them
-/// takes longer than the time to the next change, and waking each once for two changes halves the
-/// cost (as with the interrupt coalescing of a network card). The first change after a pause wakes
-/// the watches at once, later changes within the round at its end (SRV-WATCH-3).
+/// A few watches are woken at each change. Many watches are woken at most once per round, because waking them takes
+/// longer than the time to the next change, and waking each once for two changes halves the cost (as with the interrupt
+/// coalescing of a network card). The first change after a round wakes the watches at once and begins a round, later
+/// changes in the round wake them at its end (SRV-WATCH-3).
 #[derive(Debug, Default)]
 pub(crate) struct StorageWakers {
     wakers: Vec<Weak<WatchWaker>>,
-    /// The end of the current round, after many watches were woken.
+    /// The end of the current round; `None` if few watches were woken.
     ends: Option<Instant>,
-    /// Whether changes wait for the end of the round.
+    /// Whether there was a change in the round, for which the watches are woken at its end.
     waits: bool,
 }
 
@@ -55,7 +55,7 @@ impl WatchWaker {
             return Poll::Ready(());
         }
         self.task.register(context.waker());
-        // A `wake` between the two statements above woke the previous waker.
+        // If `wake` was called between the two statements above, it woke the task that was registered before.
         if self.woken.swap(false, Ordering::AcqRel) {
             Poll::Ready(())
         } else {
@@ -73,7 +73,7 @@ impl StorageWakers {
         self.wakers.push(Arc::downgrade(waker));
     }
 
-    /// Wakes the watches, or returns when to call [`end_round`](Self::end_round) instead.
+    /// Wakes the watches, or in a round returns when to call [`end_round`](Self::end_round), once per round.
     #[must_use]
     pub(crate) fn wake(&mut self, now: Instant) -> Option<Instant> {
         match self.ends.filter(|ends| now < *ends) {
@@ -89,14 +89,14 @@ impl StorageWakers {
         }
     }
 
-    /// Wakes the watches for the changes of the round.
+    /// Ends a round: wakes the watches if there was a change in the round.
     pub(crate) fn end_round(&mut self, now: Instant) {
         if self.waits {
             self.wake_all(now);
         }
     }
 
-    /// Wakes the watches at once, and begins a round if there are many.
+    /// Wakes the watches at once, and begins a round if there are more than fifty.
     pub(crate) fn wake_all(&mut self, now: Instant) {
         self.wakers.retain(|waker| match waker.upgrade() {
             Some(waker) => {
@@ -136,7 +136,7 @@ mod tests {
         (wakers, watches)
     }
 
-    /// SRV-2
+    /// SRV-2: no change between a check and the wait after it is missed.
     #[test]
     fn a_change_right_after_the_check_wakes_the_watch() {
         let mut wakers = StorageWakers::default();
@@ -171,7 +171,7 @@ mod tests {
         assert!(wakers.wakers.is_empty());
     }
 
-    /// SRV-WATCH-3
+    /// SRV-WATCH-3: a watch receives a change at once, or at most a tenth of a second after an earlier change.
     #[test]
     fn many_watches_wake_at_the_first_change_and_again_at_the_end_of_the_round() {
         let (mut wakers, watches) = thousand_wakers();
@@ -200,7 +200,7 @@ mod tests {
         assert!(watches.iter().all(is_woken));
     }
 
-    /// SRV-WATCH-3
+    /// SRV-WATCH-3: a watch receives a change at once, or at most a tenth of a second after an earlier change.
     #[test]
     fn a_late_change_does_not_wait_for_a_round_that_was_never_ended() {
         let (mut wakers, watches) = thousand_wakers();

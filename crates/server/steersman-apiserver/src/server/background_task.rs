@@ -1,4 +1,4 @@
-//! Handle: a task beside the requests that runs at most once at a time.
+//! Handle: `BackgroundTask`, a task of the server that runs at most once at a time.
 
 use std::future::Future;
 use std::sync::{Arc, Weak};
@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 use crate::http::Context;
 
 pub(super) struct BackgroundTask {
-    /// Whether there may ever be something to do.
+    /// Whether the options of the server give the task something to do.
     is_needed: bool,
-    /// The task that was started last. When its runtime ends, it ends, and a task of another runtime may take over.
+    /// The task that was started last. When its runtime ends, the task ends, and one on another runtime may follow.
     last: Mutex<Option<AbortHandle>>,
 }
 
@@ -23,8 +23,8 @@ impl BackgroundTask {
         Self { is_needed, last }
     }
 
-    /// Spawns the task on the current runtime. Does nothing if it runs or is not needed, or outside a
-    /// runtime; the next call inside a runtime spawns it.
+    /// Spawns the task on the current runtime. Does nothing if the task runs or is not needed, or outside a runtime;
+    /// the next call inside a runtime spawns it.
     pub(super) fn start<W: Future<Output = ()> + Send + 'static>(
         &self,
         context: &Arc<Context>,

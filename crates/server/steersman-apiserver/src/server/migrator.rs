@@ -1,4 +1,4 @@
-//! Driver: the task that runs the storage version migrator: one write per turn of the registry's lock.
+//! Driver: the task that runs the storage version migrator, with one write each time it locks the registry.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -36,14 +36,14 @@ pub(super) async fn run(server: Weak<Context>, stop: CancellationToken) {
         };
         tokio::select! {
             () = stop.cancelled() => break,
-            // No sender is left: the server was dropped.
+            // An error says that no sender is left: the server was dropped.
             seen = changed.changed() => if seen.is_err() { break },
             () = wait => {}
         }
     }
 }
 
-/// Works until there is nothing to do, and returns when the next turn is due at the latest.
+/// Migrates until there is nothing to do. Returns when to go on, as time since `started`; `None`: after a change.
 async fn turn(
     context: &Context,
     migrator: &mut StorageMigrator,

@@ -1,4 +1,4 @@
-//! Handle: reads and writes objects directly.
+//! Handle: the methods of `ApiServer` that read and write objects without HTTP.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl ApiServer {
         self.write(|registry, now| registry.install_crd(crd, now))
     }
 
-    /// Returns an object, if it exists.
+    /// Returns an object; `None` if the object or the resource does not exist.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let found = self.context.with_registry(|registry| {
             let (resource, subresource) = find(registry, resource).ok()?;
@@ -39,7 +39,7 @@ impl ApiServer {
         found.map(|object| object.look().into_owned())
     }
 
-    /// Returns the objects of a namespace, or of all namespaces if it is empty.
+    /// Returns the objects of a namespace, or of all namespaces if `namespace` is empty; none for an unknown resource.
     pub fn list(&self, resource: &str, namespace: &str) -> Vec<Value> {
         let page = self.context.with_registry(|registry| {
             let (resource, _) = find(registry, resource)?;
@@ -59,7 +59,7 @@ impl ApiServer {
         let (namespace, _) = names_of(&object);
         self.write(|registry, now| {
             let resource = of_object(registry, &object)?;
-            // Reviews and the like are not stored.
+            // Kinds that are not stored, such as reviews, cannot be read.
             if !resource.verbs.contains(&"create") || !resource.verbs.contains(&"get") {
                 return Err(Status::method_not_allowed());
             }
@@ -129,7 +129,7 @@ impl ApiServer {
 
     /// Deletes an object as a request without options does. An object with finalizers, a Pod on a node and a namespace
     /// stay, with a `deletionTimestamp`, until finalizers, grace period or contents are gone. Dependents are deleted in
-    /// the background if the server plays the garbage collector.
+    /// the background if the server simulates the garbage collector.
     ///
     /// `resource` is named as for [`ApiServer::update`]; cluster-scoped ones ignore `namespace`.
     ///
@@ -155,7 +155,8 @@ impl ApiServer {
     }
 }
 
-/// Returns the resource that kubectl would choose for a name with or without subresource.
+/// Returns the resource, in its storage version if possible, and the subresource for a name such as
+/// `deployments.apps/scale`.
 fn find(registry: &Registry, name: &str) -> Result<(Arc<Resource>, Subresource), Status> {
     let (full, subresource) = match name.split_once('/') {
         None => (name, Subresource::Main),
@@ -198,7 +199,7 @@ fn target<'a>(resource: &'a Resource, namespace: &'a str, name: &'a str) -> Obje
     ObjectTarget::object(resource, scope(resource, namespace), name)
 }
 
-/// Returns the namespace; `None` for cluster-scoped resources and for all namespaces.
+/// Returns the namespace to list; `None` for cluster-scoped resources, and if it is empty, for all namespaces.
 fn scope<'a>(resource: &Resource, namespace: &'a str) -> Option<&'a str> {
     (resource.namespaced && !namespace.is_empty()).then_some(namespace)
 }

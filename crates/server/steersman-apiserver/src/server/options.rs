@@ -220,8 +220,8 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets which parts of a cluster are played, and how fast. The default is [`Played::default`]:
-    /// the garbage collector and the namespace controller, and no workloads.
+    /// Sets which parts of a cluster are simulated, and how fast. The default is [`Played::default`]: the garbage
+    /// collector and the namespace controller, and no workloads.
     #[cfg(feature = "simulator")]
     pub fn play(mut self, played: Played) -> Self {
         played.set_controllers(&mut self.registry);
@@ -256,10 +256,10 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets whether a deleted definition or namespace is removed, with its objects, before the delete is
-    /// answered. Default on. Otherwise the answer shows the terminating object, and the removal follows
-    /// a tenth of a second later, so that a client that deletes and then watches sees it, as on a
-    /// kube-apiserver. The programs remove later.
+    /// Sets whether a deleted definition or namespace is removed, with its objects, before the delete is answered.
+    /// Default on. Otherwise the answer shows the terminating object, and the removal follows a tenth of a second
+    /// later, so that a client that deletes and then watches sees it, as on a kube-apiserver. The programs of this
+    /// crate set it to off.
     pub fn remove_at_once(mut self, at_once: bool) -> Self {
         self.registry.remove_at_once = at_once;
         self
@@ -290,8 +290,8 @@ impl ApiServerBuilder {
         self.recover(snapshot.into())
     }
 
-    /// Starts with the state after the last transaction of a recovery. Watches can resume from the
-    /// revision of its snapshot on.
+    /// Starts with the state after the last transaction of a recovery: a snapshot and the write-ahead log after it.
+    /// Watches can resume from the revision of the snapshot on.
     pub fn recover(mut self, recovery: Recovery) -> Self {
         self.recovery = Some(Arc::new(recovery));
         self
@@ -305,7 +305,7 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets the number of requests that the log keeps. Default 100,000.
+    /// Sets the maximum number of requests in the log of requests; the oldest are dropped. Default 100,000.
     pub fn log_capacity(mut self, requests: usize) -> Self {
         self.log_capacity = requests;
         self

@@ -13,7 +13,7 @@ use crate::http::Context;
 /// started its watch by then, so that it sees the end, as on a real server.
 const DELAY: Duration = Duration::from_millis(100);
 
-/// Removes what is marked as deleted, until the server stops or is dropped.
+/// Removes definitions and namespaces that are marked as deleted, until the server stops or is dropped.
 pub(super) async fn run(server: Weak<Context>, stop: CancellationToken) {
     stop.run_until_cancelled(remove(server)).await;
 }
@@ -22,7 +22,7 @@ async fn remove(server: Weak<Context>) {
     let Some(mut marks) = server.upgrade().map(|server| server.marks.subscribe()) else {
         return;
     };
-    // The first turn continues the removals of before the start.
+    // The first pass continues the removals of a restored state.
     loop {
         sleep(DELAY).await;
         let Some(context) = server.upgrade() else {

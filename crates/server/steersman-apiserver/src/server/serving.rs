@@ -40,9 +40,9 @@ const NO_TLS: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 /// Time for the connections to send their last answers when the listener stops.
 const GRACE: Duration = Duration::from_secs(5);
-/// Time after which such a connection is closed if its client takes nothing (SRV-STOP-3).
+/// Time after which a connection of a stopping listener is closed if its client reads nothing (SRV-STOP-3).
 const STALLED: Duration = Duration::from_secs(1);
-/// Time for a server that goes away to finish the answers it has begun.
+/// Time for answers that have begun, when a simulated restart closes the connections.
 const LAST_ANSWER: Duration = Duration::from_millis(100);
 /// Maximum size of a request's head, as in Go's servers.
 const HEADERS: u32 = 1 << 20;
@@ -68,9 +68,9 @@ struct Listening {
 }
 
 impl ApiServer {
-    /// Serves HTTPS like [`serve_others`](Self::serve_others) on a socket that listens already. Clients that
-    /// connected before wait for the handshake: a program that binds its address before it reads its state
-    /// refuses none of them, and clients do not wait longer and longer between their attempts.
+    /// Serves HTTPS like [`serve_others`](Self::serve_others) on a socket that listens already. Clients that connected
+    /// before wait for the handshake: a program that binds its address before it reads its state refuses none of its
+    /// clients, and these need not repeat their attempts at growing intervals.
     ///
     /// # Errors
     /// [`Error::Option`] for an option that cannot be used, [`Error::Certificates`] if no certificates could
@@ -129,7 +129,7 @@ impl Serving {
             tasks: TaskTracker::new(),
             accepted: AtomicUsize::new(0),
         });
-        // Connections may have waited for this: from the first request on, the token is known.
+        // Begins to accept only after the token is registered, because connections may be waiting.
         let accepting = Arc::clone(&listening).run(listener);
         listening.tasks.spawn(accepting);
         Ok(Self {
@@ -192,10 +192,10 @@ impl Serving {
         })
     }
 
-    /// Stops listening, and returns when the last connection is closed. Watches end at once, those with
-    /// bookmarks with a last one; idle connections are closed. A request in flight that waits for longer
-    /// than half a second, such as for a webhook, changes nothing and is answered 503 with `Retry-After`.
-    /// A client has five seconds to read its last answers, and one if it reads nothing.
+    /// Stops listening, and returns when the last connection is closed. Watches end at once, with a last bookmark if
+    /// they allow bookmarks; idle connections are closed. A request in flight that waits for longer than half a second,
+    /// such as for a webhook, changes nothing and is answered 503 with `Retry-After`. A client has five seconds to read
+    /// its last answers, and one second if it reads nothing.
     ///
     /// # Cancel safety
     /// Safe: the listener stops even if the future is dropped.
@@ -268,7 +268,7 @@ impl Listening {
                     self.accepted.fetch_add(1, Ordering::Relaxed);
                     self.tasks.spawn(Arc::clone(&self).serve(socket));
                 }
-                // For instance out of file descriptors, which other connections may release soon.
+                // Accepting fails for instance without free file descriptors, which other connections may release soon.
                 Err(_) => tokio::time::sleep(REST).await,
             }
         }
@@ -277,8 +277,8 @@ impl Listening {
     /// Serves one connection until it ends, the listener stops, or a restart is simulated.
     async fn serve(self: Arc<Self>, socket: TcpStream) {
         let context = &self.server.context;
-        // Without it each small answer waits for the acknowledgement of the previous one. If the socket
-        // refuses, it is only slower.
+        // Without `TCP_NODELAY` each small answer waits for the acknowledgement of the previous one. If the socket
+        // refuses the option, the connection is only slower.
         let _ = socket.set_nodelay(true);
         let handshake = tokio::time::timeout(HANDSHAKE, shake_hands(socket, &self.identity));
         let stream = tokio::select! {
@@ -363,7 +363,7 @@ async fn shake_hands(
     Ok(None)
 }
 
-/// Checks a client certificate, and returns its user. It is checked once for all requests of the
+/// Checks a client certificate, and returns its user. The certificate is checked once for all requests of the
 /// connection; kube-apiserver checks it for each.
 fn caller(
     presented: Option<&[CertificateDer<'_>]>,
@@ -382,7 +382,7 @@ fn caller(
     user.map_or_else(anonymous, |user| Caller::Certificate(Arc::new(user)))
 }
 
-/// Waits until a connection sends nothing for some time.
+/// Waits until a connection has sent nothing for `STALLED`, because its client does not read.
 async fn stalled(sent: &AtomicU64) {
     let mut before = None;
     loop {

@@ -9,8 +9,8 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A socket under TLS. TLS records arrive as lists of usually one slice. The vectored write
-/// (`writev`) of a single slice is slower than `send`.
+/// A socket under TLS. TLS passes lists of usually one slice, for which the vectored write (`writev`) is slower than
+/// `send`.
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: TcpStream,

@@ -27,7 +27,7 @@ async fn ask(server: &ApiServer, uri: &str, accept: &str) -> Bytes {
     first
 }
 
-// SRV-STORE-7
+// SRV-STORE-7: of the current objects only the newest are kept decoded.
 #[tokio::test]
 async fn reads_leave_no_object_decoded() {
     let first = ApiServer::new();

@@ -11,7 +11,7 @@ use x509_parser::oid_registry::{
 use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::X509Version;
 
-/// Maximum number of signatures that are checked for one certificate, against attacks.
+/// Maximum number of signatures that are checked for one certificate, so that a hostile chain costs little time.
 const MOST_CHECKS: usize = 100;
 
 const CANNOT_SIGN: &str =
@@ -20,7 +20,7 @@ const CANNOT_SIGN: &str =
 pub(crate) struct Pool<'a> {
     /// The certificates of the bundle. Each is trusted, independently of its issuer.
     pub(crate) roots: &'a [X509Certificate<'a>],
-    /// The certificates that came with the one to verify. Each must be signed in turn.
+    /// The certificates that came with the one to verify. Each needs an issuer, like that one.
     pub(crate) others: &'a [X509Certificate<'a>],
     pub(crate) now: i64,
     pub(crate) purpose: KeyPurpose,
@@ -54,8 +54,8 @@ impl<'a> Pool<'a> {
         self.check(leaf, CertificateRole::Leaf, 0)
     }
 
-    /// Finds a chain from a certificate to one of the bundle. A certificate of the bundle is a
-    /// chain by itself (HOOK-1).
+    /// Finds a chain from a certificate to one of the trusted bundle. A certificate of the bundle is a chain by itself
+    /// (HOOK-1: such a certificate is accepted).
     pub(crate) fn chain(&self, leaf: &'a X509Certificate<'a>) -> Result<Chain<'a>, String> {
         let chains = if self.roots.iter().any(|root| root.as_raw() == leaf.as_raw()) {
             vec![vec![leaf]]
@@ -168,7 +168,8 @@ impl<'a> Pool<'a> {
 }
 
 impl KeyPurpose {
-    /// Returns whether the extended key usages allow this purpose; none allow everything.
+    /// Returns whether the extended key usages of a certificate allow this purpose. A certificate without them allows
+    /// all.
     fn is_allowed(self, certificate: &X509Certificate<'_>) -> bool {
         match certificate.extended_key_usage() {
             Ok(Some(usage)) => {

@@ -15,8 +15,8 @@ use super::chain::{KeyPurpose, Pool, parse};
 
 /// The authorities of client certificates (`--client-ca-file` of a kube-apiserver).
 ///
-/// As there, the handshake only shows that the client has the key of its certificate; the
-/// certificate itself is checked afterwards, so that the client gets an answer (AUTH-10).
+/// As in kube-apiserver, the handshake only shows that the client has the key of its certificate; the certificate
+/// itself is checked afterwards, so that the client gets an answer (AUTH-10).
 #[derive(Debug)]
 pub(crate) struct ClientAuthorities {
     authorities: Vec<CertificateDer<'static>>,
@@ -117,7 +117,7 @@ impl ClientCertVerifier for ClientAuthorities {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let parsed = parse(certificate).ok_or(CertificateError::BadEncoding)?;
-        // The key alone, for certificates of version 1.
+        // Passes the key alone, because webpki parses no certificate of version 1.
         let key = SubjectPublicKeyInfoDer::from(parsed.public_key().raw);
         let known = &self.provider.signature_verification_algorithms;
         verify_tls13_signature_with_raw_key(message, &key, signature, known)

@@ -27,7 +27,7 @@ pub(crate) struct Pem {
 
 #[derive(Debug)]
 pub(crate) struct TlsIdentity {
-    /// The authority's certificate, for kubeconfigs.
+    /// The certificate of the authority, which kubeconfigs contain.
     pub(crate) ca_pem: String,
     pub(crate) config: Arc<rustls::ServerConfig>,
     /// The authorities of client certificates; `None` if clients are not asked for certificates.
@@ -81,8 +81,8 @@ fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, TlsError> {
 /// Generates an authority, with the given key if there is one, and a certificate, and returns the authority in PEM, the
 /// certificate, and its key.
 ///
-/// A certificate of the authority is trusted by its name and its key: clients with an earlier one for the
-/// same key accept the new certificates.
+/// Clients trust an authority by its name and its key: with an earlier certificate of the same key, they accept the new
+/// server certificates.
 fn generate(
     address: IpAddr,
     authority_key: Option<&str>,

@@ -1,4 +1,4 @@
-//! Handle: the write-ahead log of a server, which the server fills and a task of its owner keeps.
+//! Handle: `WriteAheadLog`, to which a server adds its writes, and which a task of the server's owner stores.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::queue::{WalGroup, WalQueue};
 
-/// Appends a group at once, and returns why it cannot.
+/// Appends a group of transactions at once, on the calling thread. The error says why that failed.
 type AppendNow = Box<dyn FnMut(&WalGroup) -> Result<(), String> + Send>;
 
 type WakeWatches = Box<dyn Fn(&[StorageKey]) + Send + Sync>;
@@ -34,12 +34,12 @@ struct WalState {
     queue: Mutex<WalQueue>,
     /// The newest revision of which all transactions are in the log.
     kept_revision: AtomicU64,
-    /// Notified when transactions may be taken.
+    /// Notified when transactions wait, so that the task that appends may take them.
     arrived: Notify,
-    /// Notified when a group is kept or has failed.
+    /// Notified when a group is in the log, or could not be appended.
     settled: Notify,
     wake: OnceLock<WakeWatches>,
-    /// Appends on the thread of the request.
+    /// Set if the threads of the requests append, instead of a task.
     now: OnceLock<Mutex<AppendNow>>,
 }
 
@@ -57,12 +57,12 @@ impl WriteAheadLog {
         &self,
         append: impl FnMut(&WalGroup) -> Result<(), String> + Send + 'static,
     ) {
-        // A log is kept in one place, so it is set once.
+        // A log is kept in one place: a second call changes nothing.
         let _ = self.shared.now.set(Mutex::new(Box::new(append)));
         self.announce();
     }
 
-    /// Waits for transactions, and takes all that wait. The previous group must be kept before.
+    /// Waits for transactions, and takes them, at most 1,024. The previous group must have been kept before.
     ///
     /// # Cancel safety
     /// Safe: a dropped future has taken nothing.
@@ -72,7 +72,7 @@ impl WriteAheadLog {
             if let Some(group) = self.take_if(|queue| is_task || queue.failure.is_some()) {
                 return group;
             }
-            // A notification that came since the look is stored.
+            // A notification that came after the check above is stored, so it is not missed.
             self.shared.arrived.notified().await;
         }
     }
@@ -86,7 +86,7 @@ impl WriteAheadLog {
     /// answered, and watches see its changes.
     pub fn keep(&self, group: WalGroup) {
         self.settle(group);
-        // Transactions that came while the log could not be written.
+        // Lets transactions be appended that came while the log could not be written.
         self.announce();
     }
 
@@ -109,7 +109,7 @@ impl WriteAheadLog {
         self.shared.settled.notify_waiters();
     }
 
-    /// Returns why the log cannot be written at the moment.
+    /// Returns why the log cannot be written at the moment; `None` if the last append succeeded.
     pub fn failure(&self) -> Option<Arc<str>> {
         self.shared.queue.lock().failure.clone()
     }
@@ -126,14 +126,14 @@ impl WriteAheadLog {
         self.wait(upto, |failure| failure.map(Arc::clone)).await
     }
 
-    /// Waits until all transactions so far are in the log, also while it cannot be written.
+    /// Waits until all transactions so far are in the log; goes on waiting while the log cannot be written.
     pub(crate) async fn caught_up(&self) {
         let upto = self.shared.queue.lock().added;
-        // Without a reason to end there is no error.
+        // The wait ends only when the transactions are in the log, so it has no error.
         let _: Result<(), ()> = self.wait(upto, |_| None).await;
     }
 
-    /// Waits until a transaction is in the log, or until `ends` returns the error.
+    /// Waits until the transaction with number `upto` is in the log, or until `ends` returns an error.
     async fn wait<E>(
         &self,
         upto: u64,
@@ -141,7 +141,7 @@ impl WriteAheadLog {
     ) -> Result<(), E> {
         loop {
             let mut settled = std::pin::pin!(self.shared.settled.notified());
-            // Registered before the look, so that no notification is missed.
+            // Registered before the queue is checked, so that no notification is missed.
             settled.as_mut().enable();
             {
                 let queue = self.shared.queue.lock();
@@ -156,19 +156,19 @@ impl WriteAheadLog {
         }
     }
 
-    /// Adds the transaction of a turn of the registry's lock. Call it under that lock, so that the order is
-    /// that of the revisions.
+    /// Adds a transaction, which has all changes made under one lock of the registry. Call it under that lock, so that
+    /// transactions are in the order of their revisions.
     pub(crate) fn add(&self, transaction: Transaction, changed: Vec<StorageKey>) {
         self.shared.queue.lock().add(transaction, changed);
     }
 
-    /// Appends the transactions that wait, or notifies the task that does. Call it after unlocking the registry.
+    /// Appends the transactions that wait, or notifies the task that appends. Call it after unlocking the registry.
     pub(crate) fn announce(&self) {
         let Some(now) = self.shared.now.get() else {
             self.shared.arrived.notify_one();
             return;
         };
-        // A thread that appends looks again after it has unlocked, so a thread that finds the log locked is done.
+        // A thread that appends checks the queue again after unlocking `now`, so a thread that finds it locked is done.
         while let Some(mut append) = now.try_lock() {
             loop {
                 let Some(group) = self.take_if(|queue| queue.failure.is_none()) else {
@@ -195,15 +195,15 @@ impl WriteAheadLog {
         }
     }
 
-    /// Marks that a snapshot was taken. Call it under the lock of the registry.
+    /// Makes the next transaction start a file, after a snapshot. Call it under the lock of the registry.
     pub(crate) fn cut(&self) {
         self.shared.queue.lock().cuts = true;
     }
 
-    /// Starts at the revision of the state that the server starts with.
+    /// Sets the revision of the state with which the server starts, and the function that wakes watches.
     pub(crate) fn begin(&self, revision: u64, wake: WakeWatches) {
         self.shared.kept_revision.store(revision, Ordering::Release);
-        // A log belongs to one server, so it is set once.
+        // A log belongs to one server, so the function is set once.
         let _ = self.shared.wake.set(wake);
     }
 

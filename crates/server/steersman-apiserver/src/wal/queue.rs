@@ -1,4 +1,4 @@
-//! Machine: the transactions that are not in the log yet, in their order.
+//! Machine: the queue of the transactions that are not in the log yet, in their order.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,23 +17,23 @@ pub(super) struct WalQueue {
     pub(super) kept: u64,
     /// Whether the next transaction that is added starts a file, because a snapshot was taken.
     pub(super) cuts: bool,
-    /// Why the log cannot be written at the moment.
+    /// Why the log cannot be written at the moment; `None` if it can.
     pub(super) failure: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
 struct WaitingTransaction {
     transaction: Transaction,
-    /// The storages with watches to wake once it is in the log.
+    /// The storages with watches to wake once the transaction is in the log.
     changed: Vec<StorageKey>,
     starts_file: bool,
 }
 
-/// Transactions in their order, which are appended to the log together.
+/// Transactions in the order of their numbers, which are appended to the log together.
 #[derive(Debug)]
 #[must_use = "pass it to `keep` once it is in the log"]
 pub struct WalGroup {
-    /// Never empty.
+    /// At least one transaction.
     transactions: Vec<WaitingTransaction>,
 }
 
@@ -83,7 +83,7 @@ impl WalQueue {
         });
     }
 
-    /// Takes the transactions that wait, at most up to the start of a file.
+    /// Takes the transactions that wait, at most `GROUP_MAX` and of one file of the log; `None` if none waits.
     pub(super) fn take(&mut self) -> Option<WalGroup> {
         let waiting = self.waiting.iter().take(GROUP_MAX).enumerate();
         let group = waiting.take_while(|(at, one)| *at == 0 || !one.starts_file);
@@ -92,7 +92,7 @@ impl WalQueue {
         (!transactions.is_empty()).then_some(WalGroup { transactions })
     }
 
-    /// Puts a group back that could not be appended, before all others.
+    /// Puts a group that could not be appended back in front of the waiting transactions.
     pub(super) fn put_back(&mut self, group: WalGroup) {
         for one in group.transactions.into_iter().rev() {
             self.waiting.push_front(one);
