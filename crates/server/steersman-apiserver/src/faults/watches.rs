@@ -115,8 +115,13 @@ impl OpenWatches {
 }
 
 impl Switch {
+    /// Sets the mode, unless the watch is about to end: an end is final, even if no client has read it yet.
     fn turn(&self, mode: WatchMode) {
-        *self.mode.lock() = mode;
+        let mut current = self.mode.lock();
+        if matches!(*current, WatchMode::Live | WatchMode::Silent) {
+            *current = mode;
+        }
+        drop(current);
         self.waker.wake();
     }
 

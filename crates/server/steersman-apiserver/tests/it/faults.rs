@@ -33,6 +33,20 @@ async fn open_watches_can_be_cut_and_broken() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_ended_watch_is_not_resumed() {
+    let server = server();
+    let path = format!(
+        "{CONFIG_MAPS}?watch=1&resourceVersion={}",
+        server.revision()
+    );
+    let mut watch = Watch::open(&server, &path).await;
+    assert_eq!(server.faults().cut_watches_of("configmaps"), 1);
+    server.faults().resume_watches();
+    create_config_maps(&server, &["a"]).await;
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn silent_watches_end_with_the_server() {
     let server = server();
     let path = format!(
