@@ -143,7 +143,10 @@ pub enum Error {
         kind: Kind,
     },
     /// The kind has no index of this name.
-    #[error("{kind} has no field index {index:?}: register it with `Cache::index_field`")]
+    #[error(
+        "{kind} has no field index {index:?}: register it with `Cache::index_field` before a controller that uses \
+         it is added, or before the read"
+    )]
     NoIndex {
         /// The kind without this index.
         kind: Kind,

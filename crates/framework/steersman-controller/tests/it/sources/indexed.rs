@@ -157,8 +157,9 @@ fn an_index_that_is_missing_refuses_the_controller() {
     declare(CacheOptions::new(), "path").unwrap();
     let error = declare(CacheOptions::new().default_namespaces(["a", "b"]), "paths");
     let error = steersman_object::report(&error.unwrap_err()).to_string();
+    let remedy = "register it with `Cache::index_field` before a controller that uses it is added";
     assert!(
-        error.contains("Monitor") && error.contains("\"paths\"") && error.contains("index_field"),
+        error.contains("Monitor") && error.contains("\"paths\"") && error.contains(remedy),
         "{error}"
     );
 }
