@@ -1,4 +1,4 @@
-//! Machine: the environment of admission expressions: the variables of expressions, and the types of their values.
+//! Machine: the variables that expressions of admission policies and webhooks may use, and the types of their values.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/cel`.
 
@@ -8,25 +8,25 @@ use crate::authorizer;
 use crate::program::Program;
 use crate::types::{Decl, Type};
 
-/// The name of the variable with an authorization check of the resource in the request.
+/// The name of the variable with an authorization check for the requested resource, with all attributes but the verb.
 pub const REQUEST_RESOURCE: &str = "authorizer.requestResource";
 
-/// The fields of the variable `request`: a subset of the fields that a webhook receives.
+/// The fields of the variable `request`: a subset of the fields of the `AdmissionRequest` that a webhook receives.
 pub static REQUEST: LazyLock<Decl> = LazyLock::new(request);
-/// The fields of the variable `namespaceObject`.
+/// The fields of the variable `namespaceObject`, the Namespace of the object.
 pub static NAMESPACE: LazyLock<Decl> = LazyLock::new(namespace);
 
-/// The variables that an admission expression may use.
+/// The variables that an admission expression may use, with their types.
 #[derive(Debug, Clone)]
 pub struct Environment {
     known: Vec<(&'static str, Type)>,
-    /// The variables `variables.name` that the policy declares, with their types.
+    /// The variables of the policy (`spec.variables`), with their types; expressions use them as `variables.name`.
     made: Vec<(String, Decl)>,
 }
 
 impl Environment {
-    /// Creates an environment with the variables of every policy, and, if they are available, with the variables for
-    /// the parameters and the authorizer.
+    /// Creates an environment with the variables that every policy has. `params` adds the variable `params`, and
+    /// `authorizer` adds `authorizer` and `authorizer.requestResource`.
     pub fn new(params: bool, authorizer: bool) -> Self {
         let mut known = vec![
             ("object", Type::Dyn),
@@ -45,7 +45,7 @@ impl Environment {
         Self { known, made }
     }
 
-    /// Returns a copy of the environment without the authorizer.
+    /// Returns a copy of the environment without the variables `authorizer` and `authorizer.requestResource`.
     #[must_use]
     pub fn without_authorizer(&self) -> Self {
         let mut less = self.clone();
@@ -54,8 +54,8 @@ impl Environment {
         less
     }
 
-    /// Returns a copy of the environment with the types of the objects that mutating policies return, such as
-    /// `JSONPatch`.
+    /// Returns a copy of the environment with the types of the objects that expressions of mutating policies return:
+    /// `Object` and `JSONPatch`.
     #[must_use]
     pub fn with_changes(&self) -> Self {
         let mut more = self.clone();
@@ -66,7 +66,7 @@ impl Environment {
         more
     }
 
-    /// Declares a variable `variables.name` of the policy.
+    /// Declares a variable of the policy, which later expressions can use as `variables.name`.
     pub fn declare(&mut self, name: &str, kind: Type) {
         self.made.push((name.to_owned(), Decl::of_type(kind)));
     }
@@ -74,7 +74,7 @@ impl Environment {
     /// Compiles an expression. If `results` is not empty, the value of the expression must have one of these types.
     ///
     /// # Errors
-    /// Fails with the errors of the expression in upstream's form.
+    /// Fails with all errors of the expression, in the words and the layout of kube-apiserver.
     pub fn compile(&self, expression: &str, results: &[Type]) -> Result<Program, String> {
         let mut variables = self.known.clone();
         if !self.made.is_empty() {

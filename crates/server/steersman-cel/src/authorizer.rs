@@ -1,4 +1,4 @@
-//! Words: the authorizer of admission expressions, and the authorization checks that expressions build.
+//! Words: the authorizer that admission expressions can ask, and the authorization checks that expressions build.
 //!
 //! Kubernetes source: `apiserver/pkg/cel/library/authz.go`.
 
@@ -12,14 +12,14 @@ pub(crate) const DECISION: &str = "kubernetes.authorization.Decision";
 
 /// Decides which operations a user may perform.
 pub trait AccessDecider: fmt::Debug + Send + Sync {
-    /// Returns the decision about the author of the request, or about the ServiceAccount in `asked`.
+    /// Returns whether the author of the request, or the ServiceAccount in `asked`, may perform `verb`, and why.
     fn decide(&self, verb: &str, asked: &AccessAttributes) -> AccessDecision;
 }
 
 /// The attributes of an authorization check that the expression has set.
 #[derive(Debug, Clone, Default)]
 pub struct AccessAttributes {
-    /// Namespace and name of the ServiceAccount to check; absent for the author of the request.
+    /// Namespace and name of the ServiceAccount to check; `None` checks the author of the request.
     pub account: Option<(String, String)>,
     /// The non-resource path, such as `/healthz`; `None` for a check of a resource.
     pub path: Option<String>,
@@ -35,28 +35,28 @@ pub struct AccessAttributes {
     pub name: String,
 }
 
-/// An authorization check that an expression builds step by step.
+/// An authorization check that an expression builds call by call, such as `authorizer.group('').resource('pods')`.
 #[derive(Debug, Clone)]
 pub struct Query<'a> {
-    /// The authorizer that decides.
+    /// The authorizer that answers the check.
     pub authority: &'a dyn AccessDecider,
-    /// The name of the CEL type of the check, which changes with each step.
+    /// The name of the CEL type of the check. Each call, such as `group(…)`, changes the type.
     pub kind: &'static str,
-    /// The attributes that earlier steps have set.
+    /// The attributes that the calls so far have set.
     pub asked: AccessAttributes,
 }
 
-/// The decision of the authorizer.
+/// The answer to an authorization check, such as `authorizer.group('').resource('pods').check('get')`.
 #[derive(Debug, Clone, Default)]
 pub struct AccessDecision {
     /// Whether the checked operation is allowed.
     pub allowed: bool,
-    /// The reason for the decision, which is often empty.
+    /// The reason that the authorizer gave for the answer; often empty.
     pub reason: String,
 }
 
 impl<'a> Query<'a> {
-    /// Returns the value of the variable `authorizer`.
+    /// Returns the value of the variable `authorizer`: a check without attributes.
     pub fn new(authority: &'a dyn AccessDecider) -> Self {
         Self {
             authority,
@@ -65,7 +65,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Returns the value of the variable `authorizer.requestResource`.
+    /// Returns the value of the variable `authorizer.requestResource`: a check with the attributes of the request.
     pub fn of_resource(authority: &'a dyn AccessDecider, asked: AccessAttributes) -> Self {
         Self {
             authority,

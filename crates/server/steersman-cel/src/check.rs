@@ -10,27 +10,27 @@ use crate::types::Type;
 use crate::value::Value;
 use type_variables::replaced;
 
-/// The number of parts at which a type, such as `list(map(string, int))`, becomes `dyn`. Each operation can double a
-/// type, so without this limit types could fill the memory.
+/// The number of parts at which a type, such as `list(map(string, int))`, is replaced by `dyn`. Each operation can
+/// double a type, so without this limit types could fill the memory.
 const MOST_TYPES: usize = 512;
 
 const DOTTED_TYPES: [&str; 4] = [
     "google.protobuf.Duration", "google.protobuf.Timestamp", "net.IP", "net.CIDR",
 ];
 
-/// The results of the type checker. The vectors are indexed by [`ExprNode::id`].
+/// The results of the type checker. The vectors have one entry per node of the expression, by [`ExprNode::id`].
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub types: Vec<Type>,
-    /// The function that a call node resolves to; `None` for other nodes.
+    /// The function that a call node calls; `None` for other nodes.
     pub functions: Vec<Option<&'static Function>>,
-    /// The overloads that a call node may resolve to; empty for other nodes.
+    /// The overloads of the function that fit the types of a call's arguments; empty for other nodes.
     pub overloads: Vec<Vec<&'static Overload>>,
     /// The declared variables that the expression uses.
     pub used: Vec<String>,
 }
 
-/// Checks the types of an expression, and rewrites calls of functions with a dot in their name.
+/// Infers the types of all nodes, and turns calls such as `optional.of(x)` into calls of one dotted function name.
 pub(crate) fn check(
     root: &mut ExprNode,
     parts: usize,
@@ -63,8 +63,8 @@ struct Checker<'a> {
     scopes: Vec<(String, Type)>,
     /// The type that each type variable is bound to, by the number of the variable.
     bound: Vec<Option<Type>>,
-    /// The bindings of type variables in their order, each with the earlier type of the variable, so that they can be
-    /// undone.
+    /// The changes of `bound` in their order, each with the variable's number and its earlier type, so that changes can
+    /// be undone.
     trail: Vec<(usize, Option<Type>)>,
     found: Checked,
     mistakes: Vec<ParseError>,
@@ -132,8 +132,8 @@ impl Checker<'_> {
         self.variables.iter().any(|(name, _)| *name == variable)
     }
 
-    /// Returns the name of a declared variable with a dot, such as `authorizer.requestResource`, if the node spells
-    /// one.
+    /// Returns the name of a known variable or type with a dot, such as `authorizer.requestResource`, if the node
+    /// spells one.
     fn dotted(&self, node: &ExprNode) -> Option<String> {
         let NodeKind::Select {
             field, test: false, ..
@@ -296,7 +296,7 @@ impl Checker<'_> {
         self.mistake(at, what)
     }
 
-    /// Returns the type of `a.?b`: an optional value that holds the field `b` if it exists.
+    /// Returns the type of `a.?b`: an optional of the type of `b`, which is empty if `a` has no such field.
     fn optional_field(&mut self, id: usize, at: usize, args: &mut [ExprNode]) -> Type {
         self.found.functions[id] = library::function("_?._", false);
         let of = library::function("optional.of", false).into_iter();
@@ -359,8 +359,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the common type of the items of a literal: of those so far (`all`) and of the next one; `dyn` if they
-    /// differ.
+    /// Returns the common type of the items of a list or map literal: of the items before (`all`) and the next item
+    /// (`found`); `dyn` if the types differ.
     fn joined(&mut self, all: Option<Type>, found: Type) -> Type {
         let Some(all) = all else { return found };
         if !self.fits(&all, &found) {

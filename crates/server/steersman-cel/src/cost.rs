@@ -22,18 +22,18 @@ pub(super) struct EntrySizes {
 
 #[derive(Debug, Clone)]
 pub(super) enum SchemaPosition {
-    /// The expression computes the value. As in Kubernetes, a part of such a value is looked up as if the value were
+    /// The expression computes the value. As in Kubernetes, each part of such a value is estimated as if the part were
     /// the root of the schema.
     Computed,
-    /// A node of the schema declares the value.
+    /// The value is at a place that the schema declares.
     Declared(Arc<Decl>),
-    /// The value is a part of a declared value, but the schema does not declare its size.
+    /// The value is a part of a declared value, but the schema does not declare the part or its size.
     Undeclared,
 }
 
 enum PathStep<'a> {
     Field(&'a str),
-    /// The step to an item of a list, or to a value of a map.
+    /// From a list to an item, or from a map to a value.
     Element,
     Key,
     Index,
@@ -44,7 +44,7 @@ struct Local {
     position: SchemaPosition,
     size: Option<Range>,
     entries: Option<EntrySizes>,
-    /// The cost of each use of the variable.
+    /// The cost of one use of the variable.
     cost: Range,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Coster<'a> {
     pub(super) entries: Vec<Option<EntrySizes>>,
 }
 
-/// A call of one overload, with the estimated costs of its arguments.
+/// A call of one overload of a function, with the estimated cost of each argument.
 pub(super) struct ResolvedCall<'a> {
     pub(super) node: &'a ExprNode,
     pub(super) function: &'a Function,
@@ -67,7 +67,7 @@ pub(super) struct ResolvedCall<'a> {
     pub(super) costs: &'a [Range],
 }
 
-/// Returns the worst-case cost of an expression with the variables that `root` declares.
+/// Returns the highest cost that one run of an expression can have; `root` declares its variables.
 pub(crate) fn estimate(node: &ExprNode, checked: &Checked, root: &Arc<Decl>) -> u64 {
     let parts = checked.types.len();
     let mut coster = Coster {
@@ -154,8 +154,8 @@ impl Coster<'_> {
             SchemaPosition::Declared(decl) => decl,
         };
         let part = match (step, &decl.kind) {
-            // Kubernetes finds no declared size for a field with a reserved word, such as `namespace`, as its unescaped
-            // name.
+            // Kubernetes looks a field up by its unescaped name. So it finds no size for a field with a reserved name,
+            // such as `namespace`, which the schema has as `__namespace__`.
             (PathStep::Field(name), Type::Object(object)) => {
                 let field = object.fields.get(*name);
                 field.map(|field| Arc::clone(&field.decl))
@@ -367,7 +367,7 @@ pub(super) fn joined(a: Option<EntrySizes>, b: Option<EntrySizes>) -> Option<Ent
     Some(a?.or(b?))
 }
 
-/// Returns whether a loop is the expansion of `cel.bind`, which has no iterations.
+/// Returns whether a loop is the expansion of `cel.bind`, which has no iterations and only names a value.
 fn is_bind(fold: &Fold) -> bool {
     matches!(&fold.range.kind, NodeKind::List { items, .. } if items.is_empty())
         && matches!(fold.cond.kind, NodeKind::Literal(Value::Bool(false)))

@@ -1,12 +1,12 @@
-//! Words: ranges of sizes and costs.
+//! Words: ranges of sizes and of costs, which cost estimates compute with.
 
-/// The cost of reading one character.
+/// The cost of reading one character. A call of a simple function costs 1.
 pub(crate) const PER_CHARACTER: f64 = 0.1;
 
 /// The cost of matching one character against a regular expression.
 pub(crate) const PER_PATTERN_CHARACTER: f64 = 0.25;
 
-/// A lower and an upper bound of a size or a cost. Sums and products saturate.
+/// A lower and an upper bound of a size or a cost. Sums and products stop at `u64::MAX`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     pub min: u64,

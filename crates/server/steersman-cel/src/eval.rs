@@ -11,27 +11,27 @@ use crate::run::{EvalFailure, EvalOutcome, Patterns, Run, has, maybe, select};
 use crate::syntax::ast::{ExprNode, Fold, MapEntry, MessageField, NodeKind, TARGET};
 use crate::value::{MapKey, Value};
 
-/// The constant parts of an expression, which do not depend on its variables.
+/// The parts of an expression that do not depend on its variables, computed when the expression is compiled.
 #[derive(Debug, Default)]
 pub(crate) struct Constants {
-    /// The compiled regular expressions of string literals.
+    /// The regular expressions that are string literals, compiled.
     pub(crate) patterns: Patterns,
-    /// The values of constant lists, maps and conversions, by node. Their evaluation is free.
+    /// The values of constant lists, maps and conversions, by the id of the node. Using them costs nothing.
     pub(crate) values: BTreeMap<usize, EvalOutcome<'static>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Evaluator<'a, 'n> {
-    /// The function that the checker resolved for each call, by the id of the call's node.
+    /// The function that each call node calls, by the id of the node.
     functions: &'n [Option<&'static Function>],
     constants: &'n Constants,
-    /// The values of the variables that a policy declares (`variables.name`). A failed variable fails only the
-    /// expressions that use the variable.
+    /// The values of the policy's variables (`variables.name`), which were evaluated before. A failed variable fails
+    /// only the expressions that use that variable.
     composed: &'n [(String, EvalOutcome<'a>)],
-    /// The variables in scope, the innermost last. The accumulator of a loop may hold a failure that a later iteration
-    /// replaces, for instance in `exists`.
+    /// The variables in scope, the innermost last. The accumulator of a loop may hold a failure, which a later
+    /// iteration can replace, for instance in `exists`.
     scopes: Vec<(&'n str, EvalOutcome<'a>)>,
-    /// The variables that cel-go evaluates again at each use, each with the cost of one use.
+    /// The variables that cel-go evaluates anew at each use, with the cost of one use. Here only the cost is repeated.
     repeated: Vec<(&'n str, u64)>,
     run: Run<'n>,
 }
@@ -131,7 +131,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
             let key = self.eval(&entry.key)?.key();
             let key = key.ok_or_else(|| EvalFailure::of("unsupported key type"))?;
             let value = self.eval(&entry.value)?;
-            // As in cel-go, the last value of a repeated key stays.
+            // If a key occurs twice, its last value wins, as in cel-go.
             made.extend(unwrapped(value, entry.optional).map(|value| (key, value)));
         }
         self.run.charge(30)?;
@@ -193,7 +193,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                 }
             }
             (Form::OptionalOr | Form::OptionalOrValue, [other]) => {
-                // The alternative of `orValue` is evaluated only if the optional has no value.
+                // The argument of `orValue` is evaluated only if the optional is empty.
                 let Some(target) = target else {
                     return Err(EvalFailure::overload());
                 };
@@ -216,8 +216,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         }
     }
 
-    /// Evaluates the operand of a selection or an index. As upstream, a chain of selections is charged once: at its
-    /// variable, or here if it starts with another expression.
+    /// Evaluates `a` of `a.b` or `a[b]`. As upstream, a chain such as `a.b[0].c` costs 1 once: at its variable, or here
+    /// if it starts with another expression than a variable.
     fn qualified(&mut self, operand: &'n ExprNode) -> EvalOutcome<'a> {
         if !self.is_attribute(operand) {
             self.run.charge(1)?;
@@ -225,8 +225,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         self.eval(operand)
     }
 
-    /// Evaluates a branch of a conditional, or an index expression. As upstream, the start of a chain of selections is
-    /// free there.
+    /// Evaluates a branch of a conditional, or an index. As upstream, the 1 that a chain of selections costs at its
+    /// start is not charged there.
     fn inner(&mut self, node: &'n ExprNode) -> EvalOutcome<'a> {
         let mut start = node;
         loop {
@@ -255,7 +255,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         outcome
     }
 
-    /// Evaluates `in`. As upstream, a search in a constant list of literals is free.
+    /// Evaluates `in`. As upstream, the comparisons cost nothing if the list is constant and has only literals.
     fn membership(&mut self, one: &'n ExprNode, of: &'n ExprNode) -> EvalOutcome<'a> {
         let literals = match self.constant(of.id) {
             Some(Ok(Value::List(items))) if items.iter().all(is_primitive) => Some(items),
@@ -272,7 +272,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         equality::among_them(&mut self.run, &one, &items).map(Value::Bool)
     }
 
-    /// Evaluates `&&` and `||`. A side with the value `decides` decides, whatever the other is.
+    /// Evaluates `&&` and `||`. If one side has the value `decides`, that is the result, even if the other side fails.
     fn logical(
         &mut self,
         left: &'n ExprNode,
@@ -325,8 +325,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         outcome
     }
 
-    /// Evaluates the result of a loop that binds a value to [`TARGET`]. Upstream evaluates the bound value again at
-    /// each use, so each use has the cost of the value.
+    /// Evaluates the result of a loop that only binds a value to [`TARGET`]. Upstream evaluates that value anew at each
+    /// use, so each use is charged with the cost of the value.
     fn repeat(&mut self, fold: &'n Fold, value: Value<'a>, before: u64) -> EvalOutcome<'a> {
         let cost = self.run.spent() - before;
         self.run.refund(cost);
@@ -366,7 +366,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         Ok(())
     }
 
-    /// Runs one iteration of a loop. Returns whether another iteration follows.
+    /// Runs one iteration of a loop. Returns false if the loop ends here, because its condition is no longer true.
     fn once(&mut self, fold: &'n Fold, accu: usize) -> Result<bool, EvalFailure> {
         match self.eval(&fold.cond)? {
             Value::Bool(true) => {}
@@ -380,8 +380,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         Ok(true)
     }
 
-    /// Evaluates the next value of a loop's accumulator. A list or map is moved out of the accumulator during the step,
-    /// so that it grows in place.
+    /// Evaluates the next value of a loop's accumulator. A list or map is moved out of the accumulator meanwhile, so
+    /// that it grows in place and is not copied.
     fn step(&mut self, node: &'n ExprNode, name: &str, accu: usize) -> Result<(), EvalFailure> {
         if let NodeKind::Call { args, .. } = &node.kind {
             match (self.form(node), args.as_slice()) {
@@ -402,7 +402,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                 (Some(form @ (Form::Add | Form::MapInsert)), [first, rest @ ..])
                     if first.is_ident(name) =>
                 {
-                    // The operator `+` is not charged here, because its implementation charges itself.
+                    // `+` is not charged here, because its implementation charges by the length of the operands.
                     self.run.charge(if form == Form::Add { 1 } else { 2 })?;
                     let mut values = vec![Value::Null];
                     for one in rest {
@@ -423,7 +423,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         Ok(())
     }
 
-    /// Returns whether upstream resolves a node as an attribute: a chain of selections and indexes.
+    /// Returns whether upstream treats a node as an attribute: a variable with selections and indexes.
     fn is_attribute(&self, node: &ExprNode) -> bool {
         match &node.kind {
             NodeKind::Ident(_) => true,
@@ -441,7 +441,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
     }
 }
 
-/// Returns the cost of a selection or an index in a chain. An optional without a value ends the chain at no cost.
+/// Returns the cost of one selection or index: 1, or 0 if it applies to an optional and finds no value.
 fn step_cost(of: &Value<'_>, found: &EvalOutcome<'_>) -> u64 {
     let ended = matches!((of, found), (Value::Optional(_), Ok(Value::Optional(None))));
     u64::from(!ended)
@@ -454,7 +454,7 @@ fn is_primitive(value: &Value<'_>) -> bool {
     )
 }
 
-/// Returns the value of an entry of a literal; `None` if the entry is optional and has no value.
+/// Returns the value of an item of a list or map literal; `None` if the item is written `?item` and is empty.
 fn unwrapped(value: Value<'_>, optional: bool) -> Option<Value<'_>> {
     match value {
         Value::Optional(held) if optional => held.map(|held| (*held).clone()),

@@ -1,5 +1,5 @@
-//! Machine: an admission expression with its source. It is compiled when its policy or webhook is written, and each run
-//! is charged to a cost budget.
+//! Machine: an expression of an admission policy or webhook. It is compiled when the policy or webhook is written; each
+//! run subtracts its cost from a budget.
 
 use serde_json::Value as Json;
 
@@ -9,53 +9,54 @@ use crate::run::{EvalFailure, EvalOutcome};
 use crate::types::Type;
 use crate::value::Value;
 
-/// The cost budget of all match conditions of one webhook or policy.
+/// The cost that all match conditions of one webhook or policy may have together.
 const CONDITIONS_BUDGET: u64 = 2_500_000;
 
 /// The maximum depth of a value that an expression creates, which is also the maximum depth of an expression. Without
 /// this limit, variables that contain each other could overflow the stack (SRV-3).
 const MOST_NESTED: usize = 250;
 
-/// An admission expression with its source, or with its errors if it does not compile.
+/// An admission expression: its source, and the compiled program or the compile errors.
 #[derive(Debug)]
 pub struct Expression {
     text: String,
     program: Result<Program, String>,
 }
 
-/// The outcomes of the variables that a policy declares, by name.
+/// The values, or the failures, of the variables that a policy declares, with their names, in the order of evaluation.
 pub type VariableValues<'a> = Vec<(String, EvalOutcome<'a>)>;
 
 impl Expression {
-    /// Compiles an expression. If `results` is not empty, the value of the expression must have one of these types.
+    /// Compiles an expression. If `results` is not empty, its value must have one of these types. Runs report the
+    /// errors.
     pub fn of(environment: &Environment, text: &Json, results: &[Type]) -> Self {
         let text = text.as_str().unwrap_or_default().trim().to_owned();
         let program = environment.compile(&text, results);
         Self { text, program }
     }
 
-    /// Compiles a list of match conditions.
+    /// Compiles the expressions of `matchConditions`, which must be boolean.
     pub fn conditions(environment: &Environment, conditions: &Json) -> Vec<Self> {
         let all = conditions.as_array().into_iter().flatten();
         all.map(|one| Self::of(environment, &one["expression"], &[Type::Bool]))
             .collect()
     }
 
-    /// Returns the source of the expression.
+    /// Returns the source of the expression, without white space around it.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the type of the expression's value, or `dyn` if the expression does not compile.
+    /// Returns the type of the expression's value; `dyn` if the expression does not compile.
     pub fn result(&self) -> Type {
         let result = self.program.as_ref().map(Program::result);
         result.cloned().unwrap_or(Type::Dyn)
     }
 
-    /// Evaluates the expression and subtracts its cost from the budget `left`.
+    /// Evaluates the expression with the policy's variables `made`, and subtracts its cost from the budget `left`.
     ///
     /// # Errors
-    /// Fails with the reason if the expression has no value.
+    /// Fails with a message if the expression does not compile or fails, or if the budget is spent.
     pub fn run<'a>(
         &self,
         values: &[(&str, Value<'a>)],
@@ -86,7 +87,7 @@ impl Expression {
         })
     }
 
-    /// Evaluates the expression as the policy's variable `name`, and adds the outcome of the variable to `made`.
+    /// Evaluates the expression of the policy's variable `name`, and adds its value or its failure to `made`.
     pub fn run_variable<'a>(
         &self,
         name: &str,
@@ -104,7 +105,7 @@ impl Expression {
     }
 }
 
-/// Returns whether all match conditions are true. One false condition decides, even if other conditions fail.
+/// Returns whether all match conditions are true. One false condition decides, even if others fail to evaluate.
 ///
 /// # Errors
 /// Fails with the errors of the failed conditions.

@@ -4,8 +4,8 @@
 //! Sources: cel-go's standard library and its extensions for strings, lists, sets, optional values
 //! and two-variable comprehensions; `apiserver/pkg/cel/library`.
 
-/// Makes an implementation from a pattern of the values of a call and the outcome for such values. No overload accepts
-/// values that do not match the pattern.
+/// Makes the implementation of a function from a pattern of argument values and the outcome for them. For other values
+/// the call fails, because no overload accepts them.
 macro_rules! accepts {
     ([$($value:pat),+] => $outcome:expr) => {
         |_, values| match values {
@@ -36,37 +36,37 @@ use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::Value;
 use signatures::{Overload, overloads};
 
-/// A row of the table: the name, the overloads as [`overloads`] reads them, the cost, and the implementation. A
-/// function that is also a method has a row for each. The tables are not formatted, so that a row takes one line or
-/// two.
+/// A row of the table: the name of a function, its overloads in the notation that [`overloads`] reads, its cost, and
+/// its implementation. A function that is also a method has two rows. The tables are not formatted by rustfmt, so that
+/// a row takes one or two lines.
 type Row = (&'static str, &'static str, Cost, Implementation);
 
-/// Evaluates a call, with the target first; `None` if no overload accepts the values.
+/// Evaluates a call; the target of a method is the first value. Returns `None` if no overload accepts the values.
 type Implementation = for<'a> fn(&mut Run<'_>, &[Value<'a>]) -> Option<EvalOutcome<'a>>;
 
-/// A cost as a function of the sizes of the target, if there is one, and the arguments.
+/// Computes a cost from the sizes of the values: index 0 is the target of a method or the first argument of a function.
 type SizeRule = fn(&mut dyn FnMut(usize) -> Range) -> Range;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cost {
     /// The cost is 1 per call.
     PerCall,
-    /// The rule computes the cost of a call from the sizes of its values, and the estimate from their estimated sizes.
+    /// The rule computes the cost of a run from the sizes of the values, and the estimate from the estimated sizes.
     Sizes(SizeRule),
-    /// The function computes the cost from the values; `cost::call_cost` has the estimate for each overload.
+    /// The function computes the cost of a run from the values; the estimate for each overload is in `cost::call_cost`.
     Values(fn(&[Value<'_>]) -> u64),
-    /// The implementation charges the cost; `cost::call_cost` has the estimate for each overload.
+    /// The implementation itself charges the cost; the estimate for each overload is in `cost::call_cost`.
     Own,
 }
 
-/// The cost of a call that reads the first argument once.
+/// The cost of a call that reads its first value once, character by character.
 const CHARACTERS: Cost = Cost::Sizes(|size| size(0).scaled(PER_CHARACTER));
-/// The cost of a call that reads the first argument twice.
+/// The cost of a call that reads its first value twice, character by character.
 const CHARACTERS_TWICE: Cost = Cost::Sizes(|size| size(0).scaled(2.0 * PER_CHARACTER));
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// All arguments are evaluated before the call.
+    /// A usual function: all arguments are evaluated, and then the implementation is called.
     Values,
     Add,
     And,
@@ -123,7 +123,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
     tables.into_iter().flatten()
 }
 
-/// The functions by name; a name can belong to a function, a method, or both.
+/// The functions by name. A name with a function and a method has two entries.
 static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| {
     let mut functions: HashMap<_, Vec<Function>> = HashMap::new();
     for &(name, signatures, cost, implementation) in rows() {
@@ -152,7 +152,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 impl Function {
-    /// Charges and evaluates a call. The target of a method is the first value.
+    /// Charges the cost of a call and evaluates it. `values` starts with the target of a method.
     pub(crate) fn call<'a>(&self, run: &mut Run<'_>, values: &[Value<'a>]) -> EvalOutcome<'a> {
         let size = |index: usize| Range::exactly(values.get(index).map_or(0, Value::size));
         run.charge(match self.cost {

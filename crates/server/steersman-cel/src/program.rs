@@ -14,7 +14,7 @@ use crate::syntax::parse;
 use crate::types::{Decl, Type};
 use crate::value::Value;
 
-/// The cost limit of one run of an expression, which takes about a tenth of a second.
+/// The most that one run of an expression may cost; a run at this cost takes about a tenth of a second.
 pub(crate) const CALL_LIMIT: u64 = 1_000_000;
 
 /// A compiled expression.
@@ -25,19 +25,19 @@ pub struct Program {
     constants: Constants,
 }
 
-/// The reason why an expression does not compile.
+/// Why an expression does not compile.
 #[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
 pub enum CompileError {
-    /// Errors of syntax, types or literals, as upstream's compiler prints them.
+    /// Errors of syntax, types or literals, in the layout of upstream's compiler: with the source line and a mark.
     #[display("compilation failed: {_0}")]
     Invalid(String),
-    /// The error of a constant part of the expression, which upstream evaluates early.
+    /// A constant part of the expression fails, such as `int('x')`. Upstream evaluates such parts before the first run.
     #[display("program instantiation failed: {_0}")]
     Constant(String),
 }
 
 impl Program {
-    /// Compiles an expression. `variables` declares the types of its variables.
+    /// Compiles an expression. `variables` has the names of the variables that it may use, with their types.
     ///
     /// # Errors
     /// Fails with the errors of the expression as upstream's compiler prints them.
@@ -64,17 +64,18 @@ impl Program {
         &self.checked.types[self.root.id]
     }
 
-    /// Returns whether the expression uses this variable.
+    /// Returns whether the expression uses the variable with this name.
     pub fn uses(&self, variable: &str) -> bool {
         self.checked.used.iter().any(|used| used == variable)
     }
 
-    /// Returns the worst-case cost of the expression with the variables that `root` declares.
+    /// Returns the highest cost that one run can have, estimated; `root` declares the variables.
     pub fn worst_cost(&self, root: &Arc<Decl>) -> u64 {
         cost::estimate(&self.root, &self.checked, root)
     }
 
-    /// Runs the expression. Returns its value and the cost of the run.
+    /// Runs the expression with these variables. Returns its outcome and its cost; a run that costs more than `limit`
+    /// fails.
     pub fn run<'a>(
         &self,
         variables: &[(&str, Value<'a>)],
@@ -83,7 +84,7 @@ impl Program {
         self.run_composed(variables, &[], limit)
     }
 
-    /// Runs the expression with the outcomes of a policy's variables.
+    /// Like [`run`](Self::run), with `composed`, the values or failures of the policy's variables (`variables.name`).
     pub fn run_composed<'a>(
         &self,
         variables: &[(&str, Value<'a>)],

@@ -15,19 +15,19 @@ use crate::types::{Decl, Type, escape};
 use crate::value::Value;
 use steersman_apimachinery::status::FieldError;
 
-/// A compiled entry of `x-kubernetes-validations`.
+/// A compiled entry of `x-kubernetes-validations`: one rule of a schema node.
 #[derive(Debug)]
 pub struct ValidationRule {
     text: String,
     message: String,
     reason: String,
-    /// The path of the error (`fieldPath`), below the path of the checked value.
+    /// The path that errors report (`fieldPath`), relative to the checked value; `None` reports the value's own path.
     field: Option<String>,
-    /// Whether `oldSelf` is optional (`optionalOldSelf`), so that the rule also runs on creation.
+    /// Whether `oldSelf` is an optional (`optionalOldSelf`), so that the rule also runs when there is no old value.
     pub optional_old: bool,
-    /// The compiled `rule`; `None` for an empty rule.
+    /// The compiled `rule`, or its compile error; `None` for an empty rule.
     pub program: Option<Result<Program, String>>,
-    /// The compiled `messageExpression`.
+    /// The compiled `messageExpression`, or its compile error; `None` if the rule has none.
     pub made_message: Option<Result<Program, String>>,
 }
 
@@ -36,27 +36,27 @@ pub struct ValidationRule {
 pub struct Rules {
     here: Vec<ValidationRule>,
     decl: Arc<Decl>,
-    /// The JSON type of the checked value, for messages.
+    /// The JSON type of the checked value, which error messages print.
     kind: String,
     properties: BTreeMap<String, Self>,
     values: Option<Box<Self>>,
     items: Option<Box<Self>>,
     all_of: Vec<Self>,
-    /// The key fields of a list of type `map`, which identify an item in the old list.
+    /// The key fields of a list of type `map`, by which an item's old value is found; empty for other lists.
     keys: Vec<String>,
 }
 
-/// The result of evaluating the rules on one object.
+/// The result of evaluating all rules of a schema on one object.
 #[derive(Debug, Default)]
 pub struct RuleVerdict {
-    /// Errors for which the object is rejected.
+    /// The errors for which the object is refused.
     pub errors: Vec<FieldError>,
-    /// Errors in values that an update did not change, which become warnings.
+    /// The failed rules about values that the update did not change. The object is accepted with these warnings.
     pub warnings: Vec<String>,
 }
 
 impl ValidationRule {
-    /// Compiles a rule for values with the declaration `decl`.
+    /// Compiles one entry of `x-kubernetes-validations`; `decl` declares the values that the rule checks.
     pub fn compile(rule_json: &Json, decl: &Decl, schema: &Structural) -> Self {
         let text = |name: &str| rule_json[name].as_str().unwrap_or_default().to_owned();
         let optional_old = rule_json["optionalOldSelf"] == true;
@@ -103,7 +103,7 @@ impl ValidationRule {
         }
     }
 
-    /// Returns whether the rule uses `oldSelf`, the old value.
+    /// Returns whether the rule uses `oldSelf`, so that it compares a value with the value before the update.
     pub fn uses_old(&self) -> bool {
         matches!(&self.program, Some(Ok(program)) if program.uses("oldSelf"))
     }
@@ -132,7 +132,7 @@ impl ValidationRule {
         Ok([("self", this), ("oldSelf", before)])
     }
 
-    /// Returns the error message for a rule that failed and so returned no value.
+    /// Returns the error message for a rule that could not be evaluated.
     fn failure_message(&self, failure: &EvalFailure) -> String {
         let rule = self.source();
         match failure {
@@ -181,7 +181,7 @@ impl Rules {
         Self::node(schema, schema, Arc::new(decl))
     }
 
-    /// Evaluates the rules of a schema on the default value in the schema. `root` marks the schema of a whole object.
+    /// Evaluates a schema's rules on its `default`. `root` is true for a whole resource; errors name the path `field`.
     pub fn of_default(
         schema: &Structural,
         root: bool,
@@ -194,7 +194,7 @@ impl Rules {
         rules.map_or_else(Vec::new, |rules| evaluate::default(&rules, default, field))
     }
 
-    /// Compiles the rules of the schema `ruled` with the types of `schema`. The two schemas are the same, except below
+    /// Compiles the rules of the schema `ruled`; `schema` has the types of its values. The two are the same, except in
     /// `allOf`: there `ruled` is a branch of `schema`.
     fn node(ruled: &Structural, schema: &Structural, decl: Arc<Decl>) -> Option<Self> {
         let rules = &ruled.rules;
@@ -237,9 +237,9 @@ impl Rules {
         })
     }
 
-    /// Evaluates the rules on an object; `old` is the stored object on an update.
+    /// Evaluates the rules on an object; `old` is the stored object on an update, and `None` on creation.
     ///
-    /// CEL-1: the evaluation never costs more than its budget.
+    /// The evaluation never costs more than its budget (CEL-1).
     pub fn validate(&self, object: &Json, old: Option<&Json>) -> RuleVerdict {
         evaluate::object(self, object, old)
     }
@@ -251,7 +251,7 @@ fn child(decl: &Decl, name: &str, schema: &Structural) -> Option<Arc<Decl>> {
             let field = object.fields.get(&name);
             field.map(|field| Arc::clone(&field.decl))
         }
-        // Expressions cannot name this field, so only rules of the field itself can use its value.
+        // Expressions cannot name this field, so only the rules of the field itself see its value.
         (_, None) => Decl::of(schema, schema.embedded, "selfType").map(Arc::new),
         _ => None,
     }

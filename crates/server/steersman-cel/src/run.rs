@@ -1,4 +1,4 @@
-//! Machine: one run of an expression: its cost so far, its limits, and the regular expressions that it compiled.
+//! Machine: one run of an expression: its cost so far, its limits, and the regular expressions that it has compiled.
 
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -7,19 +7,19 @@ use steersman_apimachinery::patterns;
 
 use crate::value::{MapKey, Value};
 
-/// Maximum number of steps that have no cost in cel-go, such as copying an item. A run with more steps fails as if it
-/// had exceeded its cost limit, so each run ends in bounded time (CEL-1).
+/// Maximum number of steps that cel-go does not charge, such as copying an item. A run with more steps fails like a run
+/// that exceeds its cost limit, so each run ends in bounded time (CEL-1).
 const MOST_WORK: u64 = 5_000_000;
 
 /// Maximum size, in bytes, of a regular expression that is compiled during a run.
 const MOST_COMPILED: usize = 1 << 20;
 
-/// The reason why an expression has no value.
+/// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EvalFailure {
-    /// A failure, with the message of cel-go or Kubernetes.
+    /// The evaluation failed; the message is that of cel-go or Kubernetes.
     Error(String),
-    /// The run exceeded its cost limit.
+    /// The run exceeded its cost limit or its limit of steps.
     Limit,
 }
 
@@ -28,12 +28,12 @@ impl EvalFailure {
         Self::Error(message.into())
     }
 
-    /// Returns the failure of a call with arguments that no overload accepts.
+    /// Returns the failure that the function `name` has no overload for its arguments.
     pub(crate) fn missing(name: &str) -> Self {
         Self::Error(format!("no such overload: {name}"))
     }
 
-    /// Returns the failure of an operator or function with operands that it does not accept.
+    /// Returns the failure that an operator or function does not accept its operands; the message names no function.
     pub(crate) fn overload() -> Self {
         Self::of("no such overload")
     }
@@ -51,7 +51,7 @@ pub(crate) type EvalOutcome<'a> = Result<Value<'a>, EvalFailure>;
 
 #[derive(Debug)]
 pub(crate) struct Run<'n> {
-    /// The regular expressions of string literals, which were compiled with the expression.
+    /// The regular expressions that are literals in the source, compiled in advance.
     literals: &'n Patterns,
     met: Patterns,
     cost: u64,
@@ -70,7 +70,7 @@ impl<'n> Run<'n> {
         }
     }
 
-    /// Returns the cost so far, or an eighth of the number of steps that have no cost, if that is higher.
+    /// Returns the cost so far, or an eighth of the uncharged steps so far, if that is more.
     pub(crate) fn cost(&self) -> u64 {
         self.cost.max(self.work / 8)
     }
@@ -91,7 +91,7 @@ impl<'n> Run<'n> {
         self.cost = self.cost.saturating_sub(cost);
     }
 
-    /// Counts steps that have no cost in cel-go, such as copying an item.
+    /// Counts steps that cel-go does not charge, such as copying an item. Fails above the limit of steps.
     pub(crate) fn work(&mut self, steps: usize) -> Result<(), EvalFailure> {
         self.work = self.work.saturating_add(steps as u64);
         if self.work > MOST_WORK {
@@ -100,8 +100,8 @@ impl<'n> Run<'n> {
         Ok(())
     }
 
-    /// Returns a compiled regular expression. Each expression that is no literal in the source is compiled in the run,
-    /// which counts as steps.
+    /// Returns a compiled regular expression. One that is computed during the run is compiled on its first use, which
+    /// counts as 10,000 steps or more.
     pub(crate) fn pattern(&mut self, text: &str) -> Result<Regex, EvalFailure> {
         if let Some(known) = self.literals.get(text).or_else(|| self.met.get(text)) {
             return Ok(known.clone());
@@ -113,12 +113,12 @@ impl<'n> Run<'n> {
     }
 }
 
-/// Compiles a pattern into at most `limit` bytes.
+/// Compiles a regular expression, which may take at most `limit` bytes.
 pub(crate) fn compile(text: &str, limit: usize) -> Result<Regex, String> {
     patterns::compile(text, limit).map_err(|why| format!("error parsing regexp: {why}"))
 }
 
-/// Returns whether a value has this field. A value that cannot have fields has none.
+/// Evaluates `has(of.key)`: whether a value has this field. A value that cannot have fields has none.
 pub(crate) fn has(of: &Value<'_>, key: &MapKey) -> Result<bool, EvalFailure> {
     match of {
         Value::Optional(None) => Ok(false),
@@ -128,7 +128,7 @@ pub(crate) fn has(of: &Value<'_>, key: &MapKey) -> Result<bool, EvalFailure> {
     }
 }
 
-/// Returns a field of a value. Fails if the field does not exist.
+/// Evaluates `of.key` and `of[key]`. Fails if the field or the item does not exist.
 pub(crate) fn select<'a>(of: &Value<'a>, key: &MapKey) -> EvalOutcome<'a> {
     match of {
         Value::Optional(_) => maybe(of, key),
@@ -142,7 +142,7 @@ pub(crate) fn select<'a>(of: &Value<'a>, key: &MapKey) -> EvalOutcome<'a> {
     }
 }
 
-/// Returns a field of a value as an optional, which has no value if the field does not exist.
+/// Evaluates `of.?key` and `of[?key]`: an optional, which is empty if the field or the item does not exist.
 pub(crate) fn maybe<'a>(of: &Value<'a>, key: &MapKey) -> EvalOutcome<'a> {
     match of {
         Value::Optional(None) => Ok(Value::NONE),
@@ -159,7 +159,7 @@ pub(crate) fn maybe<'a>(of: &Value<'a>, key: &MapKey) -> EvalOutcome<'a> {
     }
 }
 
-/// Returns the item of a list at an index, or `None` beyond the end of the list.
+/// Returns the item of a list at an index; `None` if the index is outside the list.
 fn item<'a>(list: &Value<'a>, key: &MapKey) -> Result<Option<Value<'a>>, EvalFailure> {
     let unsupported =
         |kind: &str| EvalFailure::of(format!("unsupported index type '{kind}' in list"));

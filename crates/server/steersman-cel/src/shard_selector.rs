@@ -1,4 +1,5 @@
-//! Machine: parses the `shardSelector` of KEP-5866 with kube-apiserver's messages, and matches objects.
+//! Machine: parses the `shardSelector` of lists and watches (KEP-5866) with kube-apiserver's messages, and matches
+//! objects.
 
 use std::hash::Hasher as _;
 
@@ -10,12 +11,12 @@ use crate::syntax::ast::{ExprNode, NodeKind};
 use crate::syntax::parse::parse_core;
 use crate::value::Value;
 
-/// A parsed `shardSelector`, which selects objects with the hash of one field in one of several ranges.
+/// A parsed `shardSelector`: selects the objects for which the hash of one field is in one of several ranges.
 ///
 /// The hash is 64-bit FNV-1a, as in the `k8s.io/apimachinery/pkg/sharding` of Kubernetes 1.36.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardSelector {
-    /// The path of the field to hash: [`UID`] or [`NAMESPACE`].
+    /// The path of the field that is hashed: [`UID`] or [`NAMESPACE`].
     field: &'static str,
     ranges: Vec<HashRange>,
 }
@@ -23,33 +24,33 @@ pub struct ShardSelector {
 const UID: &str = "object.metadata.uid";
 const NAMESPACE: &str = "object.metadata.namespace";
 
-/// A range of hashes, from `start` to before `end`; `None` as the end means 2^64.
+/// A range of hashes, from `start` up to but not including `end`; `None` as the end is 2^64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct HashRange {
     start: u64,
     end: Option<u64>,
 }
 
-/// The text of 2^64, which is the only bound with more than sixteen hexadecimal digits.
+/// The text of 2^64 as the end of a range. It is the only bound with more than sixteen hexadecimal digits.
 const BEYOND: &str = "0x10000000000000000";
 
 impl ShardSelector {
     /// Parses a selector: `shardRange(object.metadata.uid, '0x…', '0x…')`, or several of these calls joined by `||`.
     ///
     /// # Errors
-    /// 500 without a reason, with the message of the parser, as kube-apiserver 1.36.
+    /// Fails with status 500 without a reason, and with the message of the parser, as kube-apiserver 1.36.
     pub fn parse(text: &str) -> Result<Self, Status> {
         read(text).map_err(|why| Status::internal_plain(format!("invalid shard selector: {why}")))
     }
 
-    /// Returns whether the selector matches an object with this uid and namespace.
+    /// Returns whether the selector selects an object with this uid and namespace.
     pub fn matches(&self, uid: &str, namespace: &str) -> bool {
         let hash = fnv1a(if self.field == UID { uid } else { namespace });
         let mut ranges = self.ranges.iter();
         ranges.any(|range| range.start <= hash && range.end.is_none_or(|end| hash < end))
     }
 
-    /// Returns the normalised text of the selector, which a list repeats in `metadata.shardInfo`.
+    /// Returns the selector with all digits of each bound, as a list returns it in `metadata.shardInfo`.
     pub fn text(&self) -> String {
         let ranges = self.ranges.iter().map(|range| {
             let end = range.end.map(|end| format!("0x{end:016x}"));
@@ -74,7 +75,7 @@ fn read(text: &str) -> Result<ShardSelector, String> {
     }
     let whole = parse_core(text).map_err(|why| format!("CEL parse error: {why}"))?;
     let mut parts = Vec::new();
-    // The stack visits the left side of each `||` before the right side.
+    // Visits the calls of `shardRange` from left to right: the left side of each `||` is popped first.
     let mut waiting = vec![&whole];
     while let Some(node) = waiting.pop() {
         match &node.kind {
@@ -96,7 +97,7 @@ fn read(text: &str) -> Result<ShardSelector, String> {
             }
         }
     }
-    // A parsed expression has at least one range.
+    // `parts` is not empty, because a selector that parses has at least one `shardRange`.
     let field = parts.first().map_or(UID, |(field, _)| *field);
     if let Some((other, _)) = parts.iter().find(|(other, _)| *other != field) {
         let (one, other) = (go::quote(field), go::quote(other));
@@ -134,7 +135,7 @@ fn shard_range(arguments: &[ExprNode]) -> Result<(&'static str, HashRange), Stri
     }
 }
 
-/// Returns the path that a chain of field selections spells, joined by dots.
+/// Returns the field path that a node spells, such as `object.metadata.uid`. Fails if the node is no chain of fields.
 fn field_path(node: &ExprNode) -> Result<String, String> {
     if let Some(path) = node.qualified() {
         return Ok(path);
@@ -149,7 +150,7 @@ fn field_path(node: &ExprNode) -> Result<String, String> {
     ))
 }
 
-/// Returns a bound of a range as written and as a number; `None` as the number is 2^64.
+/// Returns a bound of a range: its text, and its number; `None` as the number is 2^64.
 fn bound<'a>(node: &'a ExprNode, name: &str) -> Result<(&'a str, Option<u64>), String> {
     let NodeKind::Literal(literal) = &node.kind else {
         return Err(format!(
@@ -189,7 +190,7 @@ fn bound<'a>(node: &'a ExprNode, name: &str) -> Result<(&'a str, Option<u64>), S
     Err(format!("{name}{why}"))
 }
 
-/// Returns the number of a node's kind in cel-go's `ast.ExprKind`, which messages print.
+/// Returns the number that cel-go's `ast.ExprKind` gives to this kind of node; error messages print it.
 fn kind_number(kind: &NodeKind) -> u8 {
     match kind {
         NodeKind::Call { .. } => 1,

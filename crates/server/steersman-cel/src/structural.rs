@@ -1,4 +1,4 @@
-//! Machine: compiles the structural schema of a custom resource; prunes objects and applies defaults.
+//! Machine: compiles structural schemas of custom resources, removes undeclared fields (pruning), and applies defaults.
 
 mod node;
 mod properties;
@@ -12,7 +12,7 @@ pub use keywords::{Bound, Keywords, Pattern, Restrictions};
 pub use node::SchemaNode;
 pub use properties::Properties;
 
-/// The content of one node of a compiled `openAPIV3Schema`.
+/// One node of a compiled `openAPIV3Schema`: the schema of one value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(
@@ -24,13 +24,13 @@ pub struct Structural {
     pub kind: Box<str>,
     /// The format of strings or numbers (`format`); empty if the schema has none.
     pub format: Box<str>,
-    /// The schemas of the declared fields (`properties`).
+    /// The schemas of the fields that the schema names (`properties`).
     pub properties: Properties,
-    /// The schema of undeclared fields (`additionalProperties`).
+    /// Whether and how other fields are allowed (`additionalProperties`).
     pub additional: Additional,
     /// The schema of the items of a list (`items`).
     pub items: Option<SchemaNode>,
-    /// The default for an absent value (`default`).
+    /// The default for an absent value (`default`); `None` for a schema without default or with the default `null`.
     pub default: Option<Value>,
     /// Whether the value may be null (`nullable`).
     pub nullable: bool,
@@ -40,11 +40,11 @@ pub struct Structural {
     pub int_or_string: bool,
     /// Whether the value is an object with a kind and metadata (`x-kubernetes-embedded-resource`).
     pub embedded: bool,
-    /// The keywords that restrict values, such as `maximum`.
+    /// The keywords that restrict the values, such as `maximum`.
     pub rules: Restrictions,
 }
 
-/// The keyword `additionalProperties` of a schema.
+/// The keyword `additionalProperties` of a schema, which is about fields that `properties` does not name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub enum Additional {
     /// The keyword is absent or `false`: undeclared fields are pruned.
@@ -57,13 +57,13 @@ pub enum Additional {
 }
 
 impl Structural {
-    /// Compiles an `openAPIV3Schema`. Ignores unknown keywords. A schema that stays in memory takes less of it with
-    /// [`SchemaNode::kept`].
+    /// Compiles an `openAPIV3Schema`, and ignores unknown keywords. For a schema that stays in memory,
+    /// [`SchemaNode::kept`] shares equal parts and so takes less memory.
     pub fn compile(schema: &Value) -> Self {
         Self::build(schema, &mut SchemaNode::alone)
     }
 
-    /// Compiles a schema; `share` turns the compiled child schemas into nodes.
+    /// Compiles a schema; `share` makes a node of each compiled child schema, either a new node or a shared one.
     fn build(schema: &Value, share: &mut dyn FnMut(Self) -> SchemaNode) -> Self {
         let flag = |name: &str| schema[name].as_bool().unwrap_or_default();
         let text = |name: &str| schema[name].as_str().unwrap_or_default().into();
@@ -92,9 +92,9 @@ impl Structural {
         }
     }
 
-    /// Removes undeclared fields from a value, and adds their paths to `unknown` in alphabetical order.
+    /// Removes undeclared fields from a value at `path`, and adds their paths to `unknown` in alphabetical order.
     ///
-    /// At the root of an object, `apiVersion`, `kind` and `metadata` are always kept.
+    /// With `root`, `apiVersion`, `kind` and `metadata` are always kept.
     pub fn prune(&self, value: &mut Value, path: &str, root: bool, unknown: &mut Vec<String>) {
         let before = unknown.len();
         let mut paths = Some(unknown);
@@ -105,15 +105,15 @@ impl Structural {
         }
     }
 
-    /// Removes undeclared fields from a whole object, and nulls that the schema neither allows nor replaces by a
-    /// default. kube-apiserver does this to each object that it decodes or converts, in a request and in the storage.
+    /// Removes from a whole object the undeclared fields, and the nulls that the schema neither allows nor replaces by
+    /// a default. kube-apiserver does this whenever it decodes or converts an object, from a request or from storage.
     pub fn coerce(&self, object: &mut Value) {
         let keep = self.preserve_unknown;
         prune(Some(self), keep, object, ("", true), &mut None);
         self.drop_nulls(object);
     }
 
-    /// Removes unknown fields from the metadata of the embedded resources in a value.
+    /// Removes undeclared fields from the `metadata` of embedded resources, and adds their paths to `unknown`.
     ///
     /// # Errors
     /// Fails if the `apiVersion` or `kind` of an embedded resource is not a string.
@@ -187,7 +187,7 @@ impl Structural {
         }
     }
 
-    /// Applies defaults to a value and to every object in it. A null that the schema does not allow counts as absent.
+    /// Applies defaults to a value and to every value in it. A null that the schema does not allow counts as absent.
     pub fn apply_defaults(&self, value: &mut Value) {
         match value {
             Value::Object(members) => {
@@ -238,7 +238,7 @@ impl Structural {
 }
 
 impl Additional {
-    /// Returns the schema of the values of undeclared fields, if there is one.
+    /// Returns the schema of undeclared fields; `None` if the keyword is absent, `true` or `false`.
     pub fn schema(&self) -> Option<&Structural> {
         match self {
             Self::Schema(schema) => Some(schema),
@@ -247,9 +247,9 @@ impl Additional {
     }
 }
 
-/// Removes undeclared fields from a value. Without a schema all fields of the value are undeclared, as for a value
-/// under `additionalProperties: true`. `keep` keeps the undeclared fields of this value, or of the items of a list.
-/// If `unknown` is given, adds the paths of removed fields to it.
+/// Removes undeclared fields from a value. Without a schema, as under `additionalProperties: true`, all fields are
+/// undeclared. `keep` keeps the undeclared fields of this value, or of its items if it is a list. The paths of removed
+/// fields are added to `unknown`, if given.
 fn prune(
     schema: Option<&Structural>,
     keep: bool,
@@ -270,7 +270,7 @@ fn prune(
             if own_type && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
                 return true;
             }
-            // Most calls do not collect the paths of removed fields, and then no path is built.
+            // Most callers do not want the paths of removed fields; then no path is built.
             let at = match unknown {
                 Some(_) => child(path, name),
                 None => String::new(),
@@ -308,7 +308,7 @@ fn prune(
     }
 }
 
-/// Returns the path of a member: its name, after a dot if the path of the object is not empty.
+/// Returns the path of a field: `path.name`, or only the name if `path` is empty.
 pub(crate) fn child(path: &str, name: &str) -> String {
     if path.is_empty() {
         name.to_owned()

@@ -1,4 +1,4 @@
-//! Words: the types of CEL expressions, and the declarations of values by a schema.
+//! Words: the types of CEL expressions, and `Decl`, the declaration of a value by a schema.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use crate::structural::{Additional, Structural};
 
-/// The request size, in bytes, that cost estimates assume as the maximum.
+/// The largest request, in bytes, that cost estimates assume. It limits the sizes of values without a declared maximum.
 pub const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 
-/// The size that estimates assume for a value without a declared maximum.
+/// The size of a value without any known maximum in cost estimates.
 const UNBOUNDED: u64 = i64::MAX as u64;
 
-/// The keywords of the grammar, which are escaped in the names of fields.
+/// The keywords of the CEL grammar. A field with such a name is escaped: `__in__`.
 const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
 
-/// The words that the grammar reserves beside its keywords. They are no identifiers.
+/// The other words that the CEL grammar reserves. A variable cannot have such a name, and a field is escaped.
 const RESERVED_WORDS: [&str; 17] = [
     "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
     "package", "namespace", "return", "var", "void", "while",
@@ -26,7 +26,7 @@ const RESERVED_WORDS: [&str; 17] = [
 pub enum Type {
     /// Any value: the type is known only at run time.
     Dyn,
-    /// The type of an expression with an error. It is accepted everywhere, so that an error is reported once.
+    /// The type of an expression with an error. It fits everywhere, so that each error is reported once.
     Error,
     /// The type of `null`.
     Null,
@@ -50,25 +50,25 @@ pub enum Type {
     List(Arc<Self>),
     /// A map: the types of its keys and of its values.
     Map(Arc<(Self, Self)>),
-    /// An optional value of this type (`optional_type`).
+    /// An optional that may hold a value of this type (`optional_type`).
     Optional(Arc<Self>),
-    /// The type of a type as a value, such as `int`.
+    /// The type of a type that is used as a value, such as `int` in `type(x) == int`.
     Of(Arc<Self>),
     /// An object with the fields that a schema declares.
     Object(Arc<ObjectType>),
-    /// A type with content that only functions can read, such as a quantity.
+    /// A type without fields, which only functions can read, such as a quantity; the name is that of upstream.
     Opaque(&'static str),
-    /// A type variable of the type checker, by number.
+    /// A type variable: a type that the checker does not know yet, by its number.
     Param(usize),
 }
 
-/// An object type: the fields of an object, by their names in expressions.
+/// An object type: the declared fields of an object, by the names that expressions use.
 #[derive(Debug)]
 pub struct ObjectType {
     name: String,
     /// The declared fields.
     pub fields: BTreeMap<String, ObjectField>,
-    /// Whether the object may have undeclared fields, of any type.
+    /// Whether an object may also have fields of any type that are not declared.
     open: bool,
 }
 
@@ -81,21 +81,21 @@ pub struct ObjectField {
     pub decl: Arc<Decl>,
 }
 
-/// The declaration of a value by its schema.
+/// What a schema says about a value: its type and its limits.
 #[derive(Debug, Clone)]
 pub struct Decl {
     /// The type of the value.
     pub kind: Type,
-    /// The maximum number of characters, items or members of the value. It is 0 for an object with declared fields,
-    /// because estimates ignore the size of objects.
+    /// The maximum number of characters, items or fields of the value. It is 0 for an object with declared fields,
+    /// because cost estimates ignore the size of such objects.
     pub most: u64,
-    /// The minimum size of the value as JSON, in bytes.
+    /// The minimum length of the value as JSON, in bytes, which limits the number of such values in a request.
     pub least_bytes: u64,
-    /// The declaration of the items of a list, or of the values of a map.
+    /// The declaration of a list's items or of a map's values; `None` for other values.
     pub items: Option<Arc<Self>>,
-    /// The type of a list: `x-kubernetes-list-type`.
+    /// How a list's items are identified (`x-kubernetes-list-type`); empty if the schema does not say.
     pub list_type: String,
-    /// The key fields of a list of type `map`: `x-kubernetes-list-map-keys`.
+    /// The key fields of the items in a list of type `map` (`x-kubernetes-list-map-keys`).
     pub keys: Vec<String>,
     /// Whether the value may be `null`.
     pub nullable: bool,
@@ -115,7 +115,7 @@ impl PartialEq for ObjectType {
 }
 
 impl ObjectType {
-    /// Returns the type of a field by its name in expressions, or `None` for an unknown field.
+    /// Returns the type of a field by its name in expressions; `dyn` for an undeclared field that the object may have.
     pub fn field(&self, name: &str) -> Option<Type> {
         let declared = self.field_of(name).map(|field| field.decl.kind.clone());
         declared.or(self.open.then_some(Type::Dyn))
@@ -130,7 +130,7 @@ impl ObjectType {
         self.fields.get(name).or_else(escaped)
     }
 
-    /// Returns a declared field by its name in expressions or by its name in JSON.
+    /// Returns a declared field by its name in expressions, or else by its name in JSON.
     pub fn find(&self, name: &str) -> Option<&ObjectField> {
         let escaped = || self.fields.get(&escape(name)?);
         self.fields.get(name).or_else(escaped)
@@ -149,7 +149,7 @@ impl Type {
         Self::List(Arc::new(items))
     }
 
-    /// Returns an object type that accepts any fields.
+    /// Returns an object type without declared fields that allows any field.
     pub fn open(name: &str) -> Self {
         Self::object(name, BTreeMap::new(), true)
     }
@@ -167,9 +167,9 @@ impl Type {
         Self::Optional(Arc::new(of))
     }
 
-    /// Returns the type of an object in the value of a mutating policy's expression (upstream:
-    /// `apiserver/pkg/cel/mutation`): `JSONPatch`, `ObjectType`, or a part such as `Object.spec`. Returns `None` for
-    /// other names.
+    /// Returns the type of an object that a mutating policy's expression can create (upstream:
+    /// `apiserver/pkg/cel/mutation`): `JSONPatch`, `Object`, or a part such as `Object.spec`. Returns `None` for other
+    /// names.
     pub fn message(name: &str) -> Option<Self> {
         if name == "JSONPatch" {
             let text = || Decl::of_type(Self::String);
@@ -185,7 +185,7 @@ impl Type {
         object.then(|| Self::open(name))
     }
 
-    /// Returns the name of the type without the types of its parts, as messages about values print it.
+    /// Returns the name of the type without its parts, such as `list`; error messages about values print it.
     pub fn name(&self) -> &str {
         match self {
             Self::Dyn => "dyn",
@@ -209,7 +209,7 @@ impl Type {
         }
     }
 
-    /// Returns whether the type accepts all values that `other` accepts.
+    /// Returns whether every value of the type `other` is also a value of this type.
     pub fn is_as_general_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Dyn | Self::Param(_), _) => true,
@@ -225,7 +225,7 @@ impl Type {
         }
     }
 
-    /// Returns whether values of the type have a small, fixed size.
+    /// Returns whether all values of the type have the same small size, as numbers do.
     pub fn is_scalar(&self) -> bool {
         match self {
             Self::Bool
@@ -239,7 +239,7 @@ impl Type {
         }
     }
 
-    /// Returns whether the type has fewer than `left` parts, and subtracts their number from `left`.
+    /// Returns whether the type has fewer than `left` parts, such as item types, and subtracts the parts from `left`.
     pub fn is_below(&self, left: &mut usize) -> bool {
         *left = left.saturating_sub(1);
         *left > 0
@@ -250,7 +250,7 @@ impl Type {
             }
     }
 
-    /// Returns whether the type accepts `null`.
+    /// Returns whether `null` may stand where this type is expected.
     pub fn takes_null(&self) -> bool {
         matches!(
             self,
@@ -279,7 +279,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// Returns the name of a JSON field in expressions, or `None` if expressions cannot name the field.
+/// Returns a JSON field's name in expressions, such as `a__dash__b` for `a-b`; `None` if it cannot be named.
 pub fn escape(name: &str) -> Option<String> {
     if KEYWORDS.contains(&name) || RESERVED_WORDS.contains(&name) {
         return Some(format!("__{name}__"));
@@ -316,19 +316,19 @@ impl Decl {
         }
     }
 
-    /// Returns the declaration of a value with a type and without further bounds.
+    /// Returns the declaration of a value of a type, without a maximum size.
     pub fn of_type(kind: Type) -> Self {
         Self::simple(kind, UNBOUNDED, 1)
     }
 
-    /// Returns the declaration of an object that the server itself creates, with field names that are not escaped.
+    /// Returns the declaration of an object that the server creates, such as `request`; its field names need no escape.
     pub fn of_fields<'f>(name: &str, fields: impl IntoIterator<Item = (&'f str, Self)>) -> Self {
         let field = |(json, decl): (&str, Self)| (json.to_owned(), ObjectField::of(json, decl));
         let fields = fields.into_iter().map(field).collect();
         Self::simple(Type::object(name, fields, false), 0, 2)
     }
 
-    /// Returns the declaration of a list or map of the type `kind`; `items` declares its items or values.
+    /// Returns the declaration of a list or map of the type `kind`; `items` declares the items or the map's values.
     pub fn of_items(kind: Type, items: Self) -> Self {
         Self {
             items: Some(Arc::new(items)),
@@ -341,8 +341,8 @@ impl Decl {
         Self::simple(Type::String, 0, 2)
     }
 
-    /// Returns the declaration of a value by its schema, or `None` if rules cannot use the value. `root` marks a whole
-    /// resource, which always has a type and a declared name.
+    /// Returns the declaration of a value with this schema, and names its type `name`; `None` if rules cannot use the
+    /// value. `root` is true for a whole resource, which has a type even if the schema has none.
     ///
     /// The sizes are those of upstream's `apiserver/pkg/cel/common/schemas.go`.
     pub fn of(schema: &Structural, root: bool, name: &str) -> Option<Self> {

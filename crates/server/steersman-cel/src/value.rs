@@ -1,4 +1,4 @@
-//! Words: the values of expressions. A value from an object borrows the JSON of the object.
+//! Words: the values of expressions. A value that is read from an object borrows the JSON of the object.
 
 pub(crate) mod times;
 mod address_errors;
@@ -24,7 +24,7 @@ use addresses::{Cidr, Url};
 use named_formats::NamedFormat;
 use semver::Semver;
 
-/// A value in an expression: a part of an object, or a value that the expression created.
+/// A value in an expression: read from an object, or created by the expression.
 #[derive(Debug, Clone)]
 pub enum Value<'a> {
     /// The value `null`.
@@ -45,17 +45,17 @@ pub enum Value<'a> {
     Duration(i64),
     /// A point in time.
     Timestamp(Timestamp),
-    /// A list that the expression created.
+    /// A list that the expression created, such as a literal.
     List(Arc<Vec<Self>>),
-    /// A map that the expression created.
+    /// A map that the expression created, such as a literal.
     Map(Arc<BTreeMap<MapKey, Self>>),
-    /// A list from an object, with its declaration.
+    /// A list in the JSON of an object, with its declaration if it has one.
     JsonList(&'a [Json], Option<&'a Decl>),
-    /// A borrowed JSON object of a variable such as `self`, with its declared type if that is known.
+    /// An object or map in the JSON of an object, with its declaration if it has one.
     JsonMap(&'a Map<String, Json>, Option<&'a Decl>),
-    /// An optional, with its value if it has one.
+    /// An optional, with its value; `None` if it is empty.
     Optional(Option<Arc<Self>>),
-    /// A type as a value, by its name.
+    /// A type as a value, such as `int`, by its name.
     Type(Arc<str>),
     /// A quantity, such as `500m`.
     Quantity(Quantity),
@@ -71,16 +71,16 @@ pub enum Value<'a> {
     Named(NamedFormat),
     /// An object of a named type that the expression created.
     Message(Arc<Message<'a>>),
-    /// An authorization check that the expression builds.
+    /// An authorization check that the expression builds, such as `authorizer.group('')`.
     Query(Arc<Query<'a>>),
-    /// A decision of the authorizer.
+    /// The answer to an authorization check.
     AccessDecision(Arc<AccessDecision>),
 }
 
-/// An object of a named type that the expression created.
+/// An object of a named type that the expression created, such as `Object.spec{replicas: 3}`.
 #[derive(Debug, Clone)]
 pub struct Message<'a> {
-    /// The name of the type.
+    /// The name of the object's type, such as `Object.spec`.
     pub name: String,
     /// The fields that the expression set.
     pub fields: BTreeMap<String, Value<'a>>,
@@ -102,7 +102,7 @@ pub enum MapKey {
     Bool(bool),
     /// A signed integer key (`int`).
     Int(i64),
-    /// An unsigned integer that does not fit into `Int`.
+    /// An unsigned integer key (`uint`) that is larger than every `int`.
     Uint(u64),
     /// A text key (`string`).
     Text(Arc<str>),
@@ -140,13 +140,13 @@ impl<'a> Value<'a> {
         Self::Optional(Some(Arc::new(value)))
     }
 
-    /// The optional without a value.
+    /// The empty optional.
     pub const NONE: Self = Self::Optional(None);
 
-    /// Returns the value of a part of an object's JSON, as its declaration says.
+    /// Converts a part of an object's JSON to a value of the type in its declaration; without one, by its JSON type.
     ///
     /// # Errors
-    /// Fails with the reason if the JSON does not fit the declaration.
+    /// Fails with a message if the JSON has another type than its declaration.
     pub fn of(json: &'a Json, decl: Option<&'a Decl>) -> Result<Self, String> {
         let kind = decl.map_or(&Type::Dyn, |decl| &decl.kind);
         Ok(match (json, kind) {
@@ -186,7 +186,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns the name of the value's type, as `type(x)` prints it.
+    /// Returns the name of the value's type, which `type(x)` returns and error messages print.
     pub fn type_name(&self) -> &str {
         match self {
             Self::Null => "null_type",
@@ -214,7 +214,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the name of the value's type in the Go code of upstream, for messages.
+    /// Returns the name of the value's type in cel-go's source, which some error messages print.
     pub(crate) fn go_type(&self) -> &'static str {
         match self {
             Self::Null => "types.Null",
@@ -232,8 +232,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the number of characters, bytes, items or members of the value, and 1 for a value without parts. Costs
-    /// depend on this size.
+    /// Returns the number of characters, bytes, items or fields of the value, and 1 for other values. The cost of a
+    /// call depends on this size.
     pub fn size(&self) -> u64 {
         let size = match self {
             Self::Text(text) => text.chars().count(),
@@ -251,8 +251,8 @@ impl<'a> Value<'a> {
         size as u64
     }
 
-    /// Returns whether the parts that the expression created nest at most `depth` levels. Parts from an object do not
-    /// count, because the parser of request bodies limits their depth.
+    /// Returns whether values that the expression created nest less than `depth` levels deep. Values from an object do
+    /// not count: the parser of requests limits their depth.
     pub fn is_below(&self, depth: usize) -> bool {
         let Some(depth) = depth.checked_sub(1) else {
             return false;
@@ -274,7 +274,7 @@ impl<'a> Value<'a> {
         matches!(self, Self::Map(_) | Self::JsonMap(..))
     }
 
-    /// Returns one item of a list, or `None` beyond the end of the list.
+    /// Returns the item of a list at an index; `None` beyond its end. Fails if the item's JSON does not fit its schema.
     pub fn item(&self, index: usize) -> Option<Result<Self, String>> {
         match self {
             Self::List(items) => items.get(index).cloned().map(Ok),
@@ -286,7 +286,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the items of a list, all of which must fit their schema.
+    /// Returns all items of a list. Fails for another value, and if the JSON of an item does not fit its schema.
     pub(crate) fn items(&self) -> Result<Vec<Self>, String> {
         match self {
             Self::List(items) => Ok((**items).clone()),
@@ -295,7 +295,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the value of a map for a key, or `None` if the map does not have the key.
+    /// Returns the value of a map's key or an object's field; `None` if absent. Fails if its JSON does not fit the
+    /// schema.
     pub fn member(&self, key: &MapKey) -> Option<Result<Self, String>> {
         match self {
             Self::Map(entries) => entries.get(key).cloned().map(Ok),
@@ -304,7 +305,7 @@ impl<'a> Value<'a> {
                 match decl.map(|decl| &decl.kind) {
                     Some(Type::Object(object)) => {
                         let field = object.find(name)?;
-                        // A null in a declared field of an object counts as absent.
+                        // As in Kubernetes, a null in a declared field counts as absent.
                         let found = members.get(&field.json).filter(|one| !one.is_null())?;
                         Some(Self::of(found, Some(&field.decl)))
                     }
@@ -334,8 +335,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the value as a key of a map, or `None` if a value of this type cannot be a key. Equal numbers of
-    /// different types are one key.
+    /// Returns the value as the key of a map; `None` if a value of this type cannot be a key. Equal numbers of
+    /// different types are the same key: `1`, `1u` and `1.0`.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -359,7 +360,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns the values that a loop over one variable visits: the keys of a map, or the items of a list.
+    /// Returns what a loop with one variable visits: a list's items or a map's keys; `None` for other values.
     pub(crate) fn elements(&self) -> Result<Option<Vec<Self>>, String> {
         if self.is_list() {
             self.items().map(Some)
@@ -370,7 +371,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Compares two values. Returns `None` if they have no order.
+    /// Compares two values of one type, or two numbers. Returns `None` for values without an order, as lists and NaN.
     #[expect(
         clippy::cast_precision_loss,
         reason = "numbers of different types are compared as floats, as upstream does"

@@ -23,7 +23,8 @@ impl Checker<'_> {
         self.bound.truncate(variables);
     }
 
-    /// Returns whether `wanted` accepts a value of type `found`, and binds type variables.
+    /// Returns whether a value of type `found` fits where type `wanted` is expected; binds type variables to make it
+    /// fit.
     pub(super) fn fits(&mut self, wanted: &Type, found: &Type) -> bool {
         for (variable, other) in [(wanted, found), (found, wanted)] {
             if let Type::Param(number) = variable
@@ -47,15 +48,15 @@ impl Checker<'_> {
             (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => {
                 self.fits(a, b)
             }
-            // A type as a value, such as `int`, has the type `type`, whatever type it is.
+            // A type as a value, such as `int`, always has the type `type`, so these two types are equal.
             (Type::Of(_), Type::Of(_)) => true,
             (Type::Map(a), Type::Map(b)) => self.fits(&a.0, &b.0) && self.fits(&a.1, &b.1),
             (a, b) => a == b,
         }
     }
 
-    /// Returns whether a type variable that is bound to `bound` accepts another type. The variable keeps the more
-    /// general of both types.
+    /// Returns whether a type variable with the bound type `bound` accepts the type `other`. The variable is then bound
+    /// to the more general of the two types.
     fn fits_bound(&mut self, number: usize, bound: &Type, other: &Type) -> bool {
         if !self.fits(bound, other) {
             return false;
@@ -66,7 +67,7 @@ impl Checker<'_> {
         true
     }
 
-    /// Returns the type that a bound type variable stands for; other types are returned unchanged.
+    /// Returns the type that a type variable is bound to; unbound variables and other types are returned unchanged.
     fn head(&self, of: &Type) -> Type {
         let mut of = of.clone();
         while let Type::Param(number) = &of {
@@ -87,8 +88,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns a type in which bound type variables are replaced by their types; with `end`, unbound variables become
-    /// `dyn`.
+    /// Replaces bound type variables in a type by their types. With `end`, unbound variables become `dyn`.
     pub(super) fn settled(&self, of: &Type, end: bool) -> Type {
         match self.head(of) {
             Type::Param(_) if end => Type::Dyn,
@@ -101,7 +101,7 @@ impl Checker<'_> {
     }
 }
 
-/// Returns a type of an overload in which `params` replace the type parameters.
+/// Replaces the type parameters of an overload (`A` and `B`) in a type by the types `params`.
 pub(super) fn replaced(of: &Type, params: &[Type; 2]) -> Type {
     match of {
         Type::Param(number) => params.get(*number).cloned().unwrap_or(Type::Dyn),

@@ -7,14 +7,14 @@ use crate::syntax::ast::{ExprNode, NodeKind};
 use crate::types::Type;
 use crate::value::Value;
 
-/// The length of the longest regular expression of a named format, in characters.
+/// The length that estimates assume for the regular expression of a named format, in characters.
 const LONGEST_FORMAT: f64 = 128.0;
 
-/// The size that estimates assume for the name of a format.
+/// The size that estimates assume for a named format in a comparison with `==`, in characters.
 const MOST_FORMAT: u64 = 64;
 
 impl Coster<'_> {
-    /// Returns the cost of a call with its arguments, and the size of its result if known.
+    /// Returns the estimated cost of a call including its arguments, and the size of its result, if known.
     pub(super) fn function(&mut self, call: &ResolvedCall<'_>) -> (Range, Option<Range>) {
         let costs = call.costs;
         let given = costs.iter().copied().fold(Range::exactly(0), Range::plus);
@@ -46,8 +46,8 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns the cost of a call without its arguments; `None` if the row of the function in the library has the
-    /// estimate.
+    /// Returns the estimated cost of a call without its arguments; `None` if the cost rule in the function's row of the
+    /// library also gives the estimate.
     fn of_overload(&mut self, call: &ResolvedCall<'_>) -> Option<Range> {
         let one = Range::exactly(1);
         let name = call.function.name;
@@ -130,7 +130,7 @@ impl Coster<'_> {
         })
     }
 
-    /// Returns the cost of comparing two values, which is that of the shorter value.
+    /// Returns the estimated cost of comparing two values: the comparison reads at most the length of the shorter one.
     fn comparison(&mut self, args: &[ExprNode]) -> Range {
         let sizes = args.iter().map(|arg| self.size_or_unknown(arg).max);
         let max = sizes.min().unwrap_or_default();
@@ -138,7 +138,7 @@ impl Coster<'_> {
         Range { min, max }.scaled(PER_CHARACTER)
     }
 
-    /// Returns the opaque type of two values, or `None` if they have different types.
+    /// Returns the opaque type that both arguments have, such as `kubernetes.URL`, or `None`.
     fn library_type(&self, args: &[ExprNode]) -> Option<&'static str> {
         let of = |arg: &ExprNode| match self.checked.types[arg.id] {
             Type::Opaque(name) => Some(name),
@@ -164,7 +164,7 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns the cost of a function from list to list, and the size of its result (cel-go: `ext/lists.go`).
+    /// Returns the cost of a function from a list to a list, and the size of its result (cel-go: `ext/lists.go`).
     fn of_lists(&mut self, call: &ResolvedCall<'_>) -> Option<(Range, Range)> {
         let on = call.target.map(|target| self.size_or_unknown(target));
         let whole = |index: usize, unknown: u64| match call.args.get(index).map(|arg| &arg.kind) {
@@ -232,7 +232,7 @@ impl Coster<'_> {
         value.map_or(Range::UNKNOWN, |value| self.size_or_unknown(value))
     }
 
-    /// Returns the cost of `a ? b : c` with the more expensive branch, and the size of its value.
+    /// Returns the cost of `a ? b : c` (its maximum is that of the dearer branch), and the size of its value.
     fn choice(&mut self, call: &ResolvedCall<'_>) -> (Range, Option<Range>) {
         let (args, costs) = (call.args, call.costs);
         let size = self.value(call, 1).or(self.value(call, 2));
@@ -257,7 +257,7 @@ impl Coster<'_> {
     }
 }
 
-/// Returns the cost of one comparison of a sort; `overload` names the type of the keys.
+/// Returns the cost of one comparison during a sort; `overload` names the type of the sort keys.
 fn sorting(overload: &str) -> f64 {
     let texts = ["list_string_", "list_bytes_"];
     if texts.iter().any(|texts| overload.starts_with(texts)) {
@@ -267,10 +267,10 @@ fn sorting(overload: &str) -> f64 {
     }
 }
 
-/// Returns the size of a text after replacements of `from` by `to`. A bound assumes no replacement if replacements would
-/// bring the size further away from the bound.
+/// Returns the size of a text after replacements of `from` by `to`. The minimum assumes no replacement if replacements
+/// lengthen the text, and the maximum assumes none if replacements shorten the text.
 fn after_replace(text: Range, from: Range, to: Range) -> Range {
-    // Returns the number of replacements, and the number of characters that stay.
+    // Returns the number of replacements, and the number of characters that are not replaced.
     let bound = |size: u64, from: u64, stays: bool| match from {
         0 => (size.saturating_add(1), size),
         _ if stays => (0, size),

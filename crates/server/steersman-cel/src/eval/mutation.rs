@@ -1,4 +1,4 @@
-//! Machine: converts the objects that expressions of mutating policies return.
+//! Machine: converts the objects that expressions of mutating policies return to apply configurations and JSON patches.
 //!
 //! Kubernetes source: `apiserver/pkg/cel/mutation`.
 
@@ -29,16 +29,16 @@ pub(crate) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> EvalO
     Ok(Value::Message(Arc::new(Message { name, fields })))
 }
 
-/// Converts the value of an expression to an apply configuration.
+/// Converts the value of an `applyConfiguration` expression to JSON, which is then applied like a server-side apply.
 ///
 /// # Errors
-/// Fails if an object has another type than the field that contains it, and for a value without a JSON form.
+/// Fails if an object has another type than the field that contains it needs, and for a value without a JSON form.
 pub fn configuration(value: &Value<'_>) -> Result<Json, String> {
     fits(value, "Object").map_err(|why| format!("type mismatch: {why}"))?;
     json(value)
 }
 
-/// Converts the value of an expression to the operations of a JSON patch.
+/// Converts the value of a `jsonPatch` expression, a list of `JSONPatch` objects, to the operations of a JSON patch.
 ///
 /// # Errors
 /// Fails for a value of a wrong type, and for a value without a JSON form.
@@ -72,7 +72,7 @@ pub fn operations(value: &Value<'_>) -> Result<Vec<Json>, String> {
     Ok(operations)
 }
 
-/// Checks that every object in a value has the type of the field that contains it.
+/// Checks the types of all objects in a value: the field `spec` of `Object` must be an `Object.spec`, and so on.
 fn fits(value: &Value<'_>, place: &str) -> Result<(), String> {
     match value {
         Value::Message(message) => {

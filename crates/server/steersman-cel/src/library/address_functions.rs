@@ -83,7 +83,7 @@ fn network_size(values: &[Value<'_>]) -> u64 {
     values.first().map_or(0, Value::size)
 }
 
-/// Returns the cost of `containsIP` and `containsCIDR`: of the comparison, of `more`, and of parsing the second value
+/// Returns the cost of `containsIP` and `containsCIDR`: reading the network twice, `more`, and parsing the second value
 /// if it is a text.
 fn containment(values: &[Value<'_>], more: u64) -> u64 {
     let compared = scaled(network_size(values).saturating_mul(2), PER_CHARACTER);
@@ -100,7 +100,7 @@ fn contains_ip<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<
         [Value::Cidr(cidr), Value::Text(text)] => (cidr, addresses::ip(text)),
         _ => return None,
     };
-    // As upstream, an invalid address is reported as a missing overload.
+    // As upstream, a text that is no IP address fails like a call without a fitting overload.
     let address = address.map_err(|_| EvalFailure::overload());
     Some(address.map(|address| Value::Bool(cidr.contains(address))))
 }

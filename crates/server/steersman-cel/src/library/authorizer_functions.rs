@@ -1,4 +1,4 @@
-//! Machine: the functions that build authorization checks, run them, and read their decisions.
+//! Machine: the functions that build authorization checks, run them, and read the answers.
 //!
 //! Kubernetes source: `apiserver/pkg/cel/library/authz.go`.
 
@@ -14,11 +14,11 @@ use crate::cost_range::{PER_CHARACTER, Range};
 use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::Value;
 
-/// The cost of one authorization check: the cost limit of an expression, 1,000,000, permits two checks.
+/// The cost of one authorization check. An expression may cost 1,000,000, so it can make two checks.
 const ACCESS_CHECK: u64 = 350_000;
 
-/// The cost of parsing a selector of fields or labels: a requirement has at least two characters, and makes a list and
-/// a struct.
+/// The cost of parsing a field or label selector. A requirement has at least two characters, so the selector has at
+/// most half as many requirements as characters; each makes a list and a struct, which cost 50.
 const SELECTOR: Cost = Cost::Sizes(|size| {
     let length = size(1);
     let requirements = length.scaled(0.5).scaled(50.0);
@@ -47,14 +47,14 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Cost::PerCall, accepts!([Value::AccessDecision(decision)] => Ok(Value::Bool(decision.allowed)))),
     ("reason", "decision_reason (X.)s",
         Cost::PerCall, accepts!([Value::AccessDecision(decision)] => Ok(Value::text(decision.reason.as_str())))),
-    // The value is always false, because the authorizers of this server always decide.
+    // Always false, because this server's authorizers answer every check without an error.
     ("errored", "decision_errored (X.)b",
         Cost::PerCall, accepts!([Value::AccessDecision(_)] => Ok(Value::Bool(false)))),
     ("error", "decision_error (X.)s",
         Cost::PerCall, accepts!([Value::AccessDecision(_)] => Ok(Value::text("")))),
 ];
 
-/// Adds an attribute to an authorization check of the type `from`, which then has the type `to`.
+/// Adds an attribute to a check with the CEL type `from`; the new check has the CEL type `to`.
 fn next<'a>(
     values: &[Value<'a>],
     from: &str,
@@ -99,7 +99,7 @@ fn not_empty(values: &[Value<'_>], attribute: &str) -> Result<(), EvalFailure> {
     }
 }
 
-/// Accepts a selector and ignores it: roles have no selectors, so a selector does not change the decision.
+/// Accepts a field or label selector and ignores it: roles grant access without selectors, so the answer is the same.
 fn selected<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     next(values, RESOURCE_CHECK, RESOURCE_CHECK, |_, _| {})
 }

@@ -34,7 +34,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("dyn", "to_dyn (A)*", Cost::PerCall, |_, values| Some(Ok(values.first()?.clone()))),
 ];
 
-/// Returns the cost of a conversion: 1, or that of the characters that it reads.
+/// Returns the cost of a conversion: by the characters of the value if the conversion `reads` them, otherwise 1.
 fn per_character(values: &[Value<'_>], reads: bool) -> u64 {
     match values.first() {
         Some(value) if reads => scaled(value.size(), PER_CHARACTER),
@@ -56,13 +56,13 @@ fn convert<'a>(
     }))
 }
 
-/// Returns the failure of a conversion of a value that has no equivalent in the type `to`.
+/// Returns the failure that a value cannot be converted to the type `to`.
 fn unfit(value: &Value<'_>, to: &str) -> EvalFailure {
     let from = value.type_name();
     EvalFailure::of(format!("type conversion error from '{from}' to '{to}'"))
 }
 
-/// Parses a text as a value of the type `name`.
+/// Parses a text with Rust's parser of `T`, for a conversion to the CEL type `name`.
 fn parsed<'a, T: std::str::FromStr>(
     value: &Value<'a>,
     text: &str,
@@ -115,7 +115,7 @@ fn to_duration<'a>(value: &Value<'a>) -> EvalOutcome<'a> {
     }
 }
 
-/// The largest `double` below 2^63, the first number that is too large for an `int`.
+/// The largest `double` that is less than 2^63. Larger ones do not fit into an `int`.
 const BELOW_INT: f64 = 9_223_372_036_854_774_784.0;
 const BELOW_UINT: f64 = 18_446_744_073_709_549_568.0;
 

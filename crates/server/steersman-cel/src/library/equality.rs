@@ -9,7 +9,7 @@ use crate::value::{MapKey, Value};
 
 type JsonObject = serde_json::Map<String, Json>;
 
-/// Evaluates `==` of two values, and charges the cost of comparing `size` characters.
+/// Evaluates `a == b`, at the cost of comparing `size` characters.
 pub(super) fn equality(
     run: &mut Run<'_>,
     a: &Value<'_>,
@@ -17,7 +17,7 @@ pub(super) fn equality(
     size: u64,
 ) -> Result<bool, EvalFailure> {
     run.charge(scaled(size, PER_CHARACTER))?;
-    // As in Kubernetes, the comparison of a declared list or map with a value of another type fails.
+    // As in Kubernetes, comparing a list or map from a schema with another type fails, except with null.
     let unlike = match a {
         Value::JsonList(_, Some(_)) => !b.is_list(),
         Value::JsonMap(_, Some(_)) => !b.is_map(),
@@ -29,7 +29,7 @@ pub(super) fn equality(
     equal(run, a, b)
 }
 
-/// Returns whether two values are equal. Charges one step per compared part of a value.
+/// Returns whether two values are equal, at any depth. Counts one uncharged step per compared part.
 pub(super) fn equal(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool, EvalFailure> {
     run.work(1)?;
     if a.is_list() && b.is_list() {
@@ -37,7 +37,7 @@ pub(super) fn equal(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> Result<b
             return Ok(false);
         }
         let (left, right) = (a.items()?, b.items()?);
-        // The items of a list of type `set` or `map` have no order.
+        // By `x-kubernetes-list-type`, the order of items does not matter in a list of type `set` or `map`.
         match identity(a) {
             Some(keys) if keys.is_empty() => return covers(run, &right, &left),
             Some(keys) => return equal_by_keys(run, &left, &right, &keys),
@@ -78,7 +78,7 @@ pub(super) fn equal(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> Result<b
     })
 }
 
-/// Returns whether a check holds for all items. Stops at the first item for which the check does not hold.
+/// Returns whether `holds` is true for all items. Stops at the first item for which it is false or fails.
 fn all<T>(
     items: impl IntoIterator<Item = T>,
     mut holds: impl FnMut(T) -> Result<bool, EvalFailure>,
@@ -91,7 +91,7 @@ fn all<T>(
     Ok(true)
 }
 
-/// Returns whether the items of a list of type `map` are equal to those of another list.
+/// Returns whether each item of a list of type `map` equals the item with the same key fields in the other list.
 fn equal_by_keys(
     run: &mut Run<'_>,
     left: &[Value<'_>],
@@ -108,8 +108,8 @@ fn equal_by_keys(
     })
 }
 
-/// Returns whether two objects with declared fields are equal. As upstream, an undeclared field is compared only if
-/// both objects have the field.
+/// Returns whether two objects with declared fields are equal. As upstream, a field that the schema does not declare is
+/// compared only if both objects have it.
 fn equal_objects(
     run: &mut Run<'_>,
     (a, members): (&Value<'_>, &JsonObject),
@@ -151,7 +151,7 @@ fn equal_json(run: &mut Run<'_>, a: &Json, b: &Json) -> Result<bool, EvalFailure
     }
 }
 
-/// Returns whether the second list contains every value of the first list.
+/// Returns whether `among` contains every value of `these`.
 pub(super) fn covers(
     run: &mut Run<'_>,
     these: &[Value<'_>],
@@ -173,8 +173,8 @@ pub(crate) fn among_them(
     Ok(false)
 }
 
-/// Returns the fields that identify an item of a list: `None` if the index identifies it, and no fields if the whole
-/// item does.
+/// Returns the key fields by which an item of a list is identified: `None` if its index identifies it, and an empty
+/// list if its whole value does (type `set`).
 pub(super) fn identity(list: &Value<'_>) -> Option<Vec<MapKey>> {
     let Value::JsonList(_, Some(decl)) = list else {
         return None;

@@ -1,4 +1,4 @@
-//! Machine: the named formats, and the validation of strings by them.
+//! Machine: the functions of named formats, such as `format.dns1123Label()`, which validate strings.
 
 use super::{Cost, Row};
 use crate::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, scaled};
@@ -40,7 +40,7 @@ fn find<'a>(name: &str) -> Value<'a> {
     format.map_or(Value::NONE, Value::some)
 }
 
-/// Returns the cost of `validate`: the cost of matching the text against the format's longest regular expression.
+/// Returns the cost of `validate`: the length of the text times the length of the format's longest regular expression.
 fn validation(values: &[Value<'_>]) -> u64 {
     let pattern = match values.first() {
         Some(Value::Named(format)) => format.longest_pattern(),
@@ -51,7 +51,7 @@ fn validation(values: &[Value<'_>]) -> u64 {
     text.saturating_mul(scaled(pattern, PER_PATTERN_CHARACTER))
 }
 
-/// Returns the problems of a text in a format as an optional list, which has no value for a valid text.
+/// Returns the problems of a text in a format as an optional list; a valid text gives an empty optional.
 fn problems<'a>(format: NamedFormat, text: &str) -> Value<'a> {
     let wrong: Vec<_> = format.check(text).into_iter().map(Value::text).collect();
     if wrong.is_empty() {

@@ -9,12 +9,12 @@ use crate::cost_range::{PER_CHARACTER, Range, floored, scaled};
 use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::{MapKey, Value};
 
-/// The cost of a call that visits all parts of its first argument.
+/// The cost of a call that visits its first value and everything in it.
 const TRAVERSAL: Cost = Cost::Values(|values| values.first().map_or(0, traversal));
 
-/// The cost of a call that compares each item of a list with each item of another list.
+/// The cost of a call that compares each item of one list with each item of another: 1 per pair, plus 1.
 const PAIRS: Cost = Cost::Sizes(|size| size(0).times(size(1)).plus(Range::exactly(1)));
-/// The cost of a call that compares the items of two lists in both directions.
+/// The cost of a call that compares the items of two lists in both directions: 2 per pair of items, plus 1.
 const PAIRS_TWICE: Cost =
     Cost::Sizes(|size| size(0).times(size(1)).scaled(2.0).plus(Range::exactly(1)));
 
@@ -137,7 +137,7 @@ fn sum<'a>(run: &mut Run<'_>, items: &[Value<'a>]) -> EvalOutcome<'a> {
     let mut total = first.clone();
     for one in rest {
         total = operators::add(run, total, one)?;
-        // The cost of the addition is refunded, because the call of `sum` is charged.
+        // Adding two items has charged 1. That is given back, because the cost of the call of `sum` includes it.
         run.refund(1);
         run.work(1)?;
     }
@@ -158,7 +158,7 @@ fn extreme<'a>(name: &str, items: &[Value<'a>], replaces: fn(Ordering) -> bool) 
     Ok(found.clone())
 }
 
-/// Returns the index of the first or the last occurrence of a value in a string or list, or -1.
+/// Returns the index of the first or last occurrence of a value in a string or list; -1 if there is none.
 fn index_of<'a>(run: &mut Run<'_>, values: &[Value<'a>], first: bool) -> Option<EvalOutcome<'a>> {
     let [list, one] = values else {
         return string_functions::index_of(values, first);
@@ -180,13 +180,13 @@ fn index_of<'a>(run: &mut Run<'_>, values: &[Value<'a>], first: bool) -> Option<
     })
 }
 
-/// Returns the cost of a call that creates a list: the cost of the call, of the list, and `each` per item.
+/// Returns the cost of a call that creates a list: 1 for the call, 10 for the list, and `each` per item.
 fn listing(count: usize, each: f64) -> u64 {
     let items = count as u64;
     11_u64.saturating_add(floored(items, each))
 }
 
-/// Returns the cost of comparing all pairs of items of one list.
+/// Returns the cost of a call that compares every item of a list with every other item, such as a sort.
 fn comparing(items: &[Value<'_>]) -> u64 {
     let count = items.len();
     let each = match items.first() {
@@ -238,7 +238,7 @@ fn part_of<'a>(run: &mut Run<'_>, items: &[Value<'a>], start: i64, end: i64) -> 
         (Ok(_), Ok(_)) => Err("start index must be less than or equal to end index".to_owned()),
         _ => Err("negative indexes not supported".to_owned()),
     };
-    // A refused call has the cost of a list with one item.
+    // A call with wrong indexes costs as much as a call that returns one item.
     let count = part.as_ref().map_or(1, |part| part.len());
     run.charge(listing(count, 1.0))?;
     let refused = |why: String| EvalFailure::of(format!("cannot slice({start}, {end}), {why}"));
@@ -302,7 +302,7 @@ fn sort_by_keys<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutco
     of_items(values, |items| sort(run, keys.items()?, items))
 }
 
-/// Returns `items` sorted by `keys`, which has the sort key of each item.
+/// Returns `items` in the order of `keys`; `keys[i]` is the sort key of `items[i]`.
 fn sort<'a>(run: &mut Run<'_>, keys: Vec<Value<'a>>, items: Vec<Value<'a>>) -> EvalOutcome<'a> {
     run.charge(comparing(&keys))?;
     if keys.len() != items.len() {

@@ -1,4 +1,4 @@
-//! Machine: evaluates the operators of expressions.
+//! Machine: the operators of expressions, such as `+`, `==`, `<` and `!`.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Cost::PerCall, |run, values| Some(grown(run, values.to_vec()))),
 ];
 
-/// The implementation of the operators that `eval` evaluates itself: it accepts no values.
+/// The implementation in the rows of operators such as `&&`, which `eval` evaluates itself: it accepts no values.
 fn special<'a>(_: &mut Run<'_>, _: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     None
 }
@@ -99,7 +99,7 @@ fn sum<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     Some(add(run, a.clone(), b))
 }
 
-/// Appends values to a list or an entry to a map. The first value grows in place if nothing else refers to it.
+/// Appends values to the list or map `values[0]`, which grows in place if nothing else refers to it.
 pub(crate) fn grown<'a>(run: &mut Run<'_>, mut values: Vec<Value<'a>>) -> EvalOutcome<'a> {
     let rest = values.split_off(1);
     let of = values.pop().unwrap_or(Value::Null);
@@ -173,7 +173,7 @@ pub(super) fn add<'a>(run: &mut Run<'_>, a: Value<'a>, b: &Value<'a>) -> EvalOut
     })
 }
 
-/// Concatenates two declared lists. Lists of type `set` or `map` are merged by the identity of their items.
+/// Concatenates two lists from a schema. In a `set` or `map`, an item of `b` replaces the same item of `a`.
 fn merged<'a>(run: &mut Run<'_>, a: &Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
     let mut items = a.items()?;
     let more = b.items()?;
@@ -205,7 +205,7 @@ fn moved<'a>(time: jiff::Timestamp, by: i64) -> EvalOutcome<'a> {
     Ok(Value::Timestamp(moved))
 }
 
-/// Returns the integer result of a computation; `None` is a failure, because the result exceeds the range of the type.
+/// Returns the integer result of a computation. `None` means that the result is out of the range of `int`, and fails.
 pub(super) fn int<'a>(number: Option<i64>) -> EvalOutcome<'a> {
     let number = number.map(Value::Int);
     number.ok_or_else(|| EvalFailure::of("integer overflow"))
@@ -284,7 +284,7 @@ fn compare<'a>(
     };
     let order = run.charge(cost).and_then(|()| match a.compare(b) {
         Some(order) => Ok(holds(order)),
-        // A comparison with NaN is false, because NaN has no order.
+        // Every comparison with NaN is false.
         None if matches!((a, b), (Value::Double(_), _) | (_, Value::Double(_))) => Ok(false),
         None => Err(EvalFailure::overload()),
     });

@@ -45,7 +45,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Cost::PerCall, accepts!([Value::Semver(version)] => version_part(version, 2))),
 ];
 
-/// Returns a quantity as an integer. A quantity that is too large becomes the largest integer.
+/// Returns a quantity as an integer; `None` for a fraction, and for `i64::MAX`, to which larger amounts are cut.
 fn whole(quantity: Quantity) -> Option<i64> {
     let whole = quantity.whole();
     whole.filter(|whole| whole.unsigned_abs() < i64::MAX.unsigned_abs())
@@ -56,7 +56,7 @@ fn as_integer<'a>(quantity: Quantity) -> EvalOutcome<'a> {
     whole.ok_or_else(|| EvalFailure::of("cannot convert value to integer"))
 }
 
-/// Adds the second value to a quantity, or subtracts it; `sign` returns the value to add.
+/// Adds the second value to a quantity, or subtracts it: `sign` returns the value to add.
 fn plus<'a>(values: &[Value<'a>], sign: fn(Quantity) -> Quantity) -> Option<EvalOutcome<'a>> {
     let (quantity, other) = match values {
         [Value::Quantity(quantity), Value::Quantity(other)] => (quantity, *other),
@@ -75,7 +75,7 @@ fn order<'a>(values: &[Value<'a>], read: fn(Ordering) -> Value<'a>) -> Option<Ev
     Some(Ok(read(order)))
 }
 
-/// Parses a semantic version. The optional second value permits incomplete versions.
+/// Parses a semantic version for `read`. If the second value is true, texts such as `v1.0` are accepted, too.
 fn of_version_text<'a>(
     values: &[Value<'a>],
     read: fn(Result<Semver, String>) -> EvalOutcome<'a>,

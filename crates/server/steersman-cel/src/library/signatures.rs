@@ -1,4 +1,4 @@
-//! Words: the signatures of functions, and the compact notation of signatures in the table of the library.
+//! Words: the signatures of functions, and their notation in the tables of the library: `size_string (s)i`.
 
 use crate::authorizer;
 use crate::types::Type;
@@ -11,7 +11,7 @@ pub(crate) struct Overload {
     pub result: Type,
 }
 
-/// The types without type parameters, and their letters in signatures.
+/// The types without type parameters, each with its letter in the notation of signatures.
 const TYPES: &[(char, Type)] = &[
     ('*', Type::Dyn),
     ('n', Type::Null),
@@ -48,11 +48,11 @@ pub(crate) fn named_type(name: &str) -> Option<Type> {
     })
 }
 
-/// Reads the overloads of a function: for each overload its name, then its arguments and its result. A dot is between
-/// the target of a method and its other arguments.
+/// Reads the overloads of a function: for each the name, then the arguments in parentheses and the result. A dot
+/// follows the target of a method.
 ///
-/// Types are letters: those of [`TYPES`], `A` and `B` for any type, `l` for a list of the next type, `m` for a map, `o`
-/// for an optional, and `t` for a type as a value.
+/// Each type is a letter: those of [`TYPES`], `A` and `B` for type parameters, `l` for a list of the next type, `m` for
+/// a map, `o` for an optional, and `t` for a type as a value.
 pub(super) fn overloads(signatures: &'static str) -> Vec<Overload> {
     let words: Vec<&'static str> = signatures.split(' ').collect();
     let pairs = words.chunks_exact(2);

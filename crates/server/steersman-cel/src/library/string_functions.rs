@@ -1,4 +1,4 @@
-//! Machine: the functions of strings. Indexes count characters.
+//! Machine: the functions of strings. Indexes count characters, not bytes.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::Value;
 use crate::value::printing;
 
-/// The cost of a call that searches a string for another string.
+/// The cost of a call that searches a string (the first value) for another string (the second value).
 const PRODUCT: Cost = Cost::Sizes(|size| {
     let part = size(1).scaled(PER_CHARACTER);
     size(0).scaled(PER_CHARACTER).times(part)
 });
 
-/// The cost of a call that searches a string for a regular expression.
+/// The cost of a call that searches a string (the first value) for a regular expression (the second value).
 const SEARCH: Cost = Cost::Sizes(|size| {
     let text = size(0).plus(Range::exactly(1)).scaled(PER_CHARACTER);
     text.times(size(1).scaled(PER_PATTERN_CHARACTER))
@@ -65,7 +65,7 @@ fn format<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> 
     Some(formatted.map(Value::text).map_err(EvalFailure::Error))
 }
 
-/// Evaluates the function `matches(text, pattern)`. As upstream, its cost does not depend on its arguments.
+/// Evaluates the function `matches(text, pattern)`. As upstream, its cost does not depend on the lengths of both texts.
 fn matches_function<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     if let [Value::Text(text), _] = values
         && let Err(limit) = run.work(text.len())
@@ -98,7 +98,7 @@ fn char_at<'a>(text: &str, at: i64) -> EvalOutcome<'a> {
     }
 }
 
-/// Returns the index of the first or the last occurrence of a string in another string, or -1.
+/// Returns the index of the first or last occurrence of a string in another string, in characters; -1 if there is none.
 pub(super) fn index_of<'a>(values: &[Value<'a>], first: bool) -> Option<EvalOutcome<'a>> {
     let (text, part, from) = match values {
         [Value::Text(text), Value::Text(part)] => (text, part, None),
@@ -113,7 +113,7 @@ fn find_from<'a>(text: &str, part: &str, from: Option<i64>, first: bool) -> Eval
     let from = match from {
         Some(from) => from,
         None if first => 0,
-        // By default, the search for the last occurrence starts at the last character.
+        // Without a start index, `lastIndexOf` searches from the last character.
         None if part.is_empty() || text.len() < part.len() => {
             let end = i64::try_from(count).unwrap_or(i64::MAX);
             return Ok(Value::Int(if part.is_empty() { end } else { -1 }));
@@ -129,7 +129,7 @@ fn find_from<'a>(text: &str, part: &str, from: Option<i64>, first: bool) -> Eval
     if from_character >= count {
         return Ok(Value::Int(-1));
     }
-    // The start of the search as an index in bytes.
+    // The position, in bytes, at which the search starts.
     let start = text.char_indices().nth(from_character);
     let start = start.map_or(text.len(), |(at, _)| at);
     let found = if first {
@@ -174,7 +174,7 @@ fn part_of<'a>(text: &str, from: i64, to: Option<i64>) -> EvalOutcome<'a> {
     Ok(Value::text(part))
 }
 
-/// Returns the maximum number of parts or replacements, or `None` if the argument is absent or negative.
+/// Returns the largest number of parts or replacements; `None`, if the argument is absent or negative, is no limit.
 fn limit(most: &[Value<'_>]) -> Option<usize> {
     match most {
         [Value::Int(most)] => usize::try_from(*most).ok(),
@@ -198,7 +198,7 @@ fn replace<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a
         text.len() / from.len()
     };
     let places = limit(most).map_or(places, |most| most.min(places));
-    // The work is charged by the length of the result, which may be much longer than the arguments.
+    // Counts steps by the length of the result, which may be far longer than the arguments.
     let work = run.work(places.saturating_mul(to.len()) / 8);
     let replaced = work.map(|()| match limit(most) {
         Some(most) => text.replacen(&**from, to, most),

@@ -30,7 +30,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Cost::PerCall, |_, values| duration_in(values, 1_000_000) .or_else(|| time_part(values, |at| i64::from(at.millisecond())))),
 ];
 
-/// Returns a part of a time, in UTC or in the time zone that the second value names.
+/// Returns a part of a time, such as its hour, in UTC or in the time zone that the second value names.
 fn time_part<'a>(values: &[Value<'a>], part: fn(&Zoned) -> i64) -> Option<EvalOutcome<'a>> {
     let (time, zone) = match values {
         [Value::Timestamp(time)] => (*time, None),
@@ -41,7 +41,7 @@ fn time_part<'a>(values: &[Value<'a>], part: fn(&Zoned) -> i64) -> Option<EvalOu
     Some(zoned.map(|zoned| Value::Int(part(&zoned))))
 }
 
-/// Returns a duration in a unit of `nanos` nanoseconds, rounded towards zero.
+/// Returns the length of a duration in units of `nanos` nanoseconds, rounded towards zero.
 fn duration_in<'a>(values: &[Value<'a>], nanos: i64) -> Option<EvalOutcome<'a>> {
     let [Value::Duration(duration)] = values else {
         return None;

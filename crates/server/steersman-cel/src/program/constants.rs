@@ -1,7 +1,7 @@
 //! Machine: evaluates the constant parts of an expression when it is compiled.
 //!
-//! Upstream plans an expression in the same way (cel-go's `interpreter/decorators.go`): an expression is refused if a
-//! constant conversion or a regular expression in it fails.
+//! As in upstream's planning of an expression (cel-go's `interpreter/decorators.go`), an expression is refused if a
+//! constant conversion in it fails, or a regular expression in it does not compile.
 
 use steersman_apimachinery::patterns;
 
@@ -16,7 +16,7 @@ const CONVERSIONS: &[&str] = &[
     "bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint",
 ];
 
-/// Evaluates the constant parts of an expression.
+/// Evaluates constant conversions, and compiles constant regular expressions. Fails with the first error.
 pub(super) fn fold(root: &ExprNode, checked: &Checked) -> Result<Constants, String> {
     let mut constants = Constants::default();
     visit(&mut constants, root, checked)?;

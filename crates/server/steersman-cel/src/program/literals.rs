@@ -1,4 +1,4 @@
-//! Machine: checks the literals in an expression after its type check, as upstream.
+//! Machine: checks the literals of an expression, such as regular expressions, after its types are checked.
 //!
 //! Source: cel-go's `cel/validator.go`, and the validator of `format` in `ext/formatting.go`.
 
@@ -25,7 +25,7 @@ struct LiteralChecker<'a> {
 }
 
 impl LiteralChecker<'_> {
-    /// Checks a node. `mixed` permits lists and maps with items of several types, as in the arguments of `format`.
+    /// Checks a node and its parts. `mixed` permits items of different types, as in the arguments of `format`.
     fn node(&mut self, node: &ExprNode, mixed: bool) {
         match &node.kind {
             NodeKind::Call { name, target, args } => {
@@ -60,7 +60,7 @@ impl LiteralChecker<'_> {
         node.children().for_each(|child| self.node(child, mixed));
     }
 
-    /// Checks a literal argument that the call `name` converts to a time or duration, or uses as a regular expression.
+    /// Checks a literal argument of `duration`, `timestamp` or `matches`, which must parse as the call needs it.
     fn call(&mut self, name: &str, args: &[ExprNode]) {
         let Some((first, NodeKind::Literal(literal))) = args.first().map(|arg| (arg, &arg.kind))
         else {
@@ -79,7 +79,7 @@ impl LiteralChecker<'_> {
         }
     }
 
-    /// Checks the arguments of `format` if the pattern and the argument list are literals.
+    /// Checks the arguments of `pattern.format([…])` against the clauses, such as `%d`, if the pattern is a literal.
     fn format(&mut self, node: &ExprNode, target: Option<&ExprNode>, args: &[ExprNode]) {
         let (Some(NodeKind::Literal(Value::Text(pattern))), [list]) =
             (target.map(|target| &target.kind), args)
@@ -113,7 +113,7 @@ impl LiteralChecker<'_> {
         }
     }
 
-    /// Returns the position and the type of an argument of `format` that does not fit its clause.
+    /// Returns the position and the type of the part of an argument that a clause of `format` cannot print.
     fn misfit<'n>(&'n self, clause: Clause, argument: &'n ExprNode) -> Option<(usize, &'n Type)> {
         let found = &self.checked.types[argument.id];
         if !clause.accepts(found) {
@@ -139,7 +139,7 @@ fn unwrapped(of: &Type, optional: bool) -> &Type {
     }
 }
 
-/// Returns the error for the first item that has another type than the items before it.
+/// Returns an error for the first item with another type than the first item; each item has its position and its type.
 fn mismatch<'a>(mut types: impl Iterator<Item = (usize, &'a Type)>) -> Option<ParseError> {
     let (_, first) = types.next()?;
     let (at, other) = types.find(|(_, other)| *other != first)?;

@@ -9,13 +9,13 @@ use crate::run::EvalFailure;
 use crate::structural::child;
 use crate::value::Value;
 
-/// The cost budget of all rules on one object, which take about a second at this cost.
+/// The most that all rules on one object may cost together, which is about a second of evaluation.
 const BUDGET: u64 = 10_000_000;
 
 const SPENT: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// The maximum size of the text that a `messageExpression` returns, in bytes.
+/// The maximum length of the text that a `messageExpression` returns, in bytes. A longer text is ignored.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
 type ValuePair<'a> = (&'a Json, &'a Json);
@@ -24,17 +24,17 @@ type ValuePair<'a> = (&'a Json, &'a Json);
 struct CheckedValue<'p, 'a> {
     path: &'p str,
     object: &'a Json,
-    /// The value before the update, if it is known.
+    /// The value before the update; `None` if there was none, or if it cannot be found.
     old: Option<&'a Json>,
     past: OldState<'a>,
 }
 
-/// The old state at a value, which shows whether an update changed the value.
+/// The value before the update, from which the evaluation sees whether the update changed the checked value.
 #[derive(Debug, Clone, Copy, Default)]
 struct OldState<'a> {
-    /// The value and its old value, if the old value is known.
+    /// The checked value and its old value; `None` if there is no known old value.
     current: Option<ValuePair<'a>>,
-    /// The nearest ancestor with a known old value, with that old value.
+    /// The nearest enclosing value with a known old value, and that old value.
     parent: Option<ValuePair<'a>>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> OldState<'a> {
     }
 }
 
-/// Evaluates the rules on an object; `old` is the stored object on an update. CEL-1: the cost never exceeds the budget.
+/// Evaluates the rules on an object; `old` is the stored object on an update. The cost never exceeds `BUDGET` (CEL-1).
 pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> RuleVerdict {
     let mut check = RuleCheck::default();
     let (current, parent) = (old.map(|old| (object, old)), None);
@@ -63,12 +63,13 @@ pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> RuleVe
         old,
         past,
     };
-    // The evaluation stops early only if the budget is spent, and then the verdict already contains that error.
+    // `Err` means that the budget is spent; the verdict already has the error that says so.
     let _ = check.node(rules, place);
     check.verdict
 }
 
-/// Evaluates the rules of a schema on its default. Rules that use `oldSelf` compare the default with itself.
+/// Evaluates the rules of a schema on its default, once as an update without a change and, if none fails, without old
+/// value.
 pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldError> {
     let run = |old| {
         let mut check = RuleCheck::default();
@@ -144,8 +145,8 @@ impl RuleCheck {
                         (None, None) => continue,
                     };
                     let before = place.old.and_then(|old| old.get(name));
-                    // Both objects were converted to one version, so `apiVersion` and `kind` are always equal and do
-                    // not show whether the object changed.
+                    // Not evidence of a change: both objects were converted to one version, so their `apiVersion` and
+                    // `kind` are always equal.
                     let typed =
                         past.parent.is_none() && matches!(name.as_str(), "apiVersion" | "kind");
                     let past = if typed {
@@ -241,7 +242,8 @@ impl RuleCheck {
         Ok(())
     }
 
-    /// Returns the message that a rule's `messageExpression` computes; `None` if it is unusable.
+    /// Evaluates a rule's `messageExpression`. `None` if it is absent, or its text unusable; fails if the budget is
+    /// spent.
     fn message(
         &mut self,
         rule: &ValidationRule,

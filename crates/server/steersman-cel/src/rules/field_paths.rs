@@ -1,9 +1,9 @@
-//! Words: paths to fields, in rules and in selectable fields of definitions.
+//! Words: the paths of fields in `fieldPath` of rules and in `selectableFields` of CRDs.
 
 use crate::structural::{Additional, Structural};
 
-/// Parses a path such as `.spec['a.b']`, which starts at `schema`. Returns the path as error messages print it, or
-/// `None` if the path is invalid or the schema does not have the field.
+/// Parses a path such as `.spec['a.b']`, relative to a value with the schema `schema`. Returns the path as error
+/// messages print it; `None` for an invalid path and for a field that the schema does not have.
 pub fn field_path(path: &str, schema: &Structural) -> Option<String> {
     let mut at = schema;
     let mut out = String::new();

@@ -10,32 +10,32 @@ use steersman_apimachinery::patterns;
 
 use super::SchemaNode;
 
-/// The keywords of one schema node that restrict values.
+/// The keywords of one schema node that restrict values, such as `required` and `maximum`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Keywords {
     /// The names of the fields that must be present (`required`).
     pub required: Vec<String>,
-    /// The values that are allowed (`enum`).
+    /// The values that are allowed (`enum`); empty allows every value.
     pub allowed: Vec<Value>,
-    /// `minimum`, with `true` if the bound is exclusive.
+    /// The lower bound of a number (`minimum`), with `true` if the bound itself is not allowed.
     pub minimum: Option<(Bound, bool)>,
-    /// `maximum`, with `true` if the bound is exclusive.
+    /// The upper bound of a number (`maximum`), with `true` if the bound itself is not allowed.
     pub maximum: Option<(Bound, bool)>,
     /// The number that divides every valid value (`multipleOf`).
     pub multiple_of: Option<Bound>,
-    /// `minLength` and `maxLength`.
+    /// The limits of a string's length, in characters (`minLength` and `maxLength`); `None` is no limit.
     pub length: (Option<u64>, Option<u64>),
-    /// `minItems` and `maxItems`.
+    /// The limits of the number of items of a list (`minItems` and `maxItems`); `None` is no limit.
     pub items: (Option<u64>, Option<u64>),
-    /// `minProperties` and `maxProperties`.
+    /// The limits of the number of fields of an object (`minProperties` and `maxProperties`); `None` is no limit.
     pub properties: (Option<u64>, Option<u64>),
-    /// The pattern that a string must match (`pattern`).
+    /// The regular expression that a string must match (`pattern`).
     pub pattern: Option<Pattern>,
-    /// `x-kubernetes-list-type`: `set` or `map`.
+    /// How a list's items are identified (`x-kubernetes-list-type`): `atomic`, `set` or `map`; empty if absent.
     pub list_type: String,
     /// The fields that identify an item of a list of type `map` (`x-kubernetes-list-map-keys`).
     pub list_map_keys: Vec<String>,
-    /// `x-kubernetes-map-type`: `granular` or `atomic`; empty if the schema has none.
+    /// How fields of a map are merged (`x-kubernetes-map-type`): `granular` or `atomic`; empty if absent.
     pub map_type: String,
     /// The schemas that a value must all match (`allOf`).
     pub all_of: Vec<SchemaNode>,
@@ -45,15 +45,15 @@ pub struct Keywords {
     pub one_of: Vec<SchemaNode>,
     /// The schema that a value must not match (`not`).
     pub not: Option<SchemaNode>,
-    /// The entries of `x-kubernetes-validations`, not compiled.
+    /// The validation rules in CEL (`x-kubernetes-validations`), not compiled.
     pub validations: Vec<Value>,
 }
 
-/// The restricting keywords of a schema node. Most nodes have none, and take no memory for them.
+/// The restricting keywords of a schema node. Most nodes have none; then no memory is allocated.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Restrictions(Option<Box<Keywords>>);
 
-/// A number in a schema, compared by its bits.
+/// A number in a schema. Two are equal if their bits are equal, so that schemas can be compared and hashed.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound(pub f64);
 
@@ -139,13 +139,13 @@ impl Pattern {
         Self { source, compiled }
     }
 
-    /// Returns the text of the regular expression in the schema.
+    /// Returns the source of the regular expression.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Returns whether the regular expression matches a text. It is true if the expression does not compile; a
-    /// definition with such a pattern is refused (CEL-3).
+    /// Returns whether a text matches the pattern. A pattern that does not compile matches every text, but a definition
+    /// with such a pattern is refused (CEL-3).
     pub fn matches(&self, text: &str) -> bool {
         let compiled = self.compiled.get_or_init(|| {
             let compiled = patterns::compile(&self.source, patterns::MOST_COMPILED);

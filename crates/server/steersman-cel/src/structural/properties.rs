@@ -1,4 +1,4 @@
-//! Words: the properties of a schema, ordered by name.
+//! Words: the keyword `properties` of a schema: its fields, sorted by name.
 
 use super::{SchemaNode, Structural};
 
@@ -7,23 +7,23 @@ use super::{SchemaNode, Structural};
 pub struct Properties(Box<[(Box<str>, SchemaNode)]>);
 
 impl Properties {
-    /// Returns the schema of a field.
+    /// Returns the schema of the field `name`; `None` if `properties` does not name it.
     pub fn get(&self, name: &str) -> Option<&Structural> {
         let at = self.0.binary_search_by(|(known, _)| (**known).cmp(name));
         at.ok().map(|at| &*self.0[at].1)
     }
 
-    /// Returns whether a field has a schema.
+    /// Returns whether `properties` names this field.
     pub fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// Returns whether no field has a schema.
+    /// Returns whether `properties` is absent or empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the field names with their schemas.
+    /// Returns the fields with their schemas, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Structural)> {
         self.0.iter().map(|(name, schema)| (&**name, &**schema))
     }

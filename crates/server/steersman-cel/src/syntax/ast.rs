@@ -4,9 +4,9 @@ use crate::value::Value;
 
 #[derive(Debug, Clone)]
 pub(crate) struct ExprNode {
-    /// The number of the node, by which the tables of other modules are indexed.
+    /// The number of the node. The tables of other modules, such as its type, are indexed by it.
     pub id: usize,
-    /// The position of the node in the source, in characters.
+    /// The position of the node in the source, in characters; error messages point to it.
     pub at: usize,
     pub kind: NodeKind,
 }
@@ -18,7 +18,7 @@ pub(crate) enum NodeKind {
     Select {
         operand: Box<ExprNode>,
         field: String,
-        /// Whether the node is `has(…)`, which tests the field instead of reading it.
+        /// Whether the node is `has(a.b)`, which tests for the field and does not read it.
         test: bool,
     },
     Call {
@@ -28,7 +28,7 @@ pub(crate) enum NodeKind {
     },
     List {
         items: Vec<ExprNode>,
-        /// The indexes of the optional items, which are left out if they have no value.
+        /// The indexes of the items written `?item`: such an item is an optional, and left out if empty.
         optional: Vec<usize>,
     },
     Map(Vec<MapEntry>),
@@ -44,7 +44,7 @@ pub(crate) enum NodeKind {
 pub(crate) struct MessageField {
     pub name: String,
     pub value: ExprNode,
-    /// Whether the field is optional: it is left out if it has no value.
+    /// Whether the field is written `?field`: its value is an optional, and the field is left out if it is empty.
     pub optional: bool,
 }
 
@@ -55,12 +55,12 @@ pub(crate) struct MapEntry {
     pub optional: bool,
 }
 
-/// The loop that macros such as `all` expand to: from `init` over `step` to `result`.
+/// The loop of macros such as `all`: `accu` starts as `init`; while `cond` is true, each item sets it to `step`.
 #[derive(Debug, Clone)]
 pub(crate) struct Fold {
     pub range: ExprNode,
     pub var: String,
-    /// The second variable of a loop: its variables are an index and an item, or a key and a value.
+    /// The second variable, if the loop has two: `var` is then the index or key, and `var2` the item or value.
     pub var2: Option<String>,
     pub accu: String,
     pub init: ExprNode,
@@ -69,11 +69,11 @@ pub(crate) struct Fold {
     pub result: ExprNode,
 }
 
-/// The variable that holds the target of `optMap` and `optFlatMap`.
+/// The variable to which the macros `optMap` and `optFlatMap` bind their target.
 pub(crate) const TARGET: &str = "@target";
 
 impl ExprNode {
-    /// Returns the dotted name that the node spells if it is a chain of an identifier and fields, such as `a.b.c`.
+    /// Returns the dotted name that the node spells, such as `a.b.c`, or `None` for another expression.
     pub(crate) fn qualified(&self) -> Option<String> {
         match &self.kind {
             NodeKind::Ident(name) => Some(name.clone()),
@@ -90,7 +90,7 @@ impl ExprNode {
         matches!(&self.kind, NodeKind::Ident(found) if found == name)
     }
 
-    /// Returns the direct parts of the node, in the order in which cel-go plans their evaluation.
+    /// Returns the direct children of the node, in the order in which cel-go plans them.
     pub(crate) fn children(&self) -> impl Iterator<Item = &Self> {
         let mut parts: Vec<&Self> = Vec::new();
         match &self.kind {

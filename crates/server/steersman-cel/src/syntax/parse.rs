@@ -1,4 +1,4 @@
-//! Machine: parses expressions. The grammar, and so the syntax errors, are those of upstream.
+//! Machine: parses expressions. The grammar and the messages of syntax errors are those of kube-apiserver.
 
 mod macros;
 
@@ -17,14 +17,14 @@ const MAX_LENGTH: usize = 100_000;
 
 const MAX_DEPTH: u16 = 250;
 
-/// The stack size of the parser's thread, in bytes. The recursive parser uses several dozen kilobytes per level of
-/// nesting, so the stack suffices for an expression of [`MAX_DEPTH`].
+/// The stack of the parser's thread, in bytes. The recursive parser uses several dozen kilobytes per level of nesting,
+/// so this is enough for an expression that is nested [`MAX_DEPTH`] levels deep.
 const PARSER_STACK: usize = 64 << 20;
 
-/// The maximum length of expressions that are parsed on the current thread, in characters.
+/// Up to this length, in characters, an expression is parsed on the current thread.
 const SHORT: usize = 16;
 
-/// The parser's message if the variable of a macro is not a name.
+/// The error message for a macro such as `all(x, …)` if `x` is not a name.
 const NO_NAME: &str = "argument must be a simple name";
 
 const EXISTS_ONE: [char; 9] = ['e', 'x', 'i', 's', 't', 's', 'O', 'n', 'e'];
@@ -38,17 +38,17 @@ pub(crate) struct Parsed {
     pub parts: usize,
 }
 
-/// Parses an expression.
+/// Parses an expression, and expands its macros.
 ///
 /// # Errors
-/// Returns all syntax errors in the form of [`describe`].
+/// Returns all syntax errors as one text, in the layout of [`describe`].
 pub(crate) fn parse(source: &str) -> Result<Parsed, String> {
     on_deep_stack(source, |source| {
         read(source, true).map_err(|mistakes| describe(source, &mistakes))
     })
 }
 
-/// Parses an expression without the optional syntax, such as `a.?b`.
+/// Parses an expression for which the optional syntax, such as `a.?b`, is an error.
 ///
 /// # Errors
 /// Returns the message of the first syntax error, without its position.
@@ -57,7 +57,7 @@ pub(crate) fn parse_core(source: &str) -> Result<ExprNode, String> {
         read(source, false).map_err(|mistakes| {
             let first = mistakes.into_iter().min_by_key(|(at, _)| *at);
             let what = first.map(|(_, what)| what).unwrap_or_default();
-            // At a position where the expression may end, the message of kube-apiserver expects nothing but the end.
+            // Where the expression may end, kube-apiserver's message names only the end of the text as expected.
             match what.split_once("expecting {<EOF>,") {
                 Some((found, _)) => format!("{found}expecting <EOF>"),
                 None => what,
@@ -67,7 +67,7 @@ pub(crate) fn parse_core(source: &str) -> Result<ExprNode, String> {
     parsed.map(|parsed| parsed.root)
 }
 
-/// Runs a parser on a thread with a stack for the deepest accepted expression.
+/// Runs a parser on a thread with a large stack, if needed. Fails for an expression that is too long.
 fn on_deep_stack(
     source: &str,
     read: impl FnOnce(&str) -> Result<Parsed, String> + Send,
@@ -129,8 +129,8 @@ fn read(source: &str, optional_syntax: bool) -> Result<Parsed, Vec<ParseError>> 
     }
 }
 
-/// Returns whether the argument at `at` is the first argument of `map` or `filter`, for which upstream reports another
-/// error than for other macros.
+/// Returns whether the argument at the position `at` is the first argument of `map` or `filter`: upstream has another
+/// error message for these two macros.
 fn is_first_of_map(source: &str, at: usize) -> bool {
     let before: String = source.chars().take(at).collect();
     let before = before.trim_end();
@@ -138,7 +138,7 @@ fn is_first_of_map(source: &str, at: usize) -> bool {
     call.ends_with(".map") || call.ends_with(".filter")
 }
 
-/// Returns the position in the source, in characters, of a line and a column, which both start at 1.
+/// Converts a line and a column, which start at 1, to a position in the source, in characters.
 fn offset(source: &str, line: isize, column: isize) -> usize {
     let line = usize::try_from(line - 1).unwrap_or_default();
     let lines = source.split_inclusive('\n').take(line);
@@ -146,7 +146,7 @@ fn offset(source: &str, line: isize, column: isize) -> usize {
     before + usize::try_from(column - 1).unwrap_or_default()
 }
 
-/// Formats errors as upstream does: each with its source line and a mark below its column.
+/// Formats errors as upstream does: each with its source line, and with a mark below the column.
 pub(crate) fn describe(source: &str, mistakes: &[ParseError]) -> String {
     let mut sorted = mistakes.to_vec();
     sorted.sort_by_key(|(at, _)| *at);
@@ -223,7 +223,7 @@ impl TreeReader<'_> {
                 }
                 NodeKind::Map(entries)
             }
-            // The `cel` parser also expands `existsOne` with one variable; in cel-go, this macro has two variables.
+            // The `cel` parser expands `existsOne` with one variable, too; cel-go knows only the macro with two.
             Expr::Comprehension(_) if self.follows(&EXISTS_ONE, at) => {
                 let what = "undeclared reference to 'existsOne' (in container '')";
                 self.mistakes.push((at, what.to_owned()));
@@ -253,7 +253,7 @@ impl TreeReader<'_> {
         self.made(at, kind)
     }
 
-    /// Returns the position of the minus sign of a negative number literal; `at` is the position of its first digit.
+    /// Returns the position of the minus sign of a negative number literal, or else `at`, that of the first digit.
     fn sign_of(&self, value: &Value<'_>, at: usize) -> usize {
         let negative = match value {
             Value::Int(number) => *number < 0,
@@ -266,7 +266,7 @@ impl TreeReader<'_> {
             .unwrap_or(at)
     }
 
-    /// Returns whether the position `at` in the source is directly after this name.
+    /// Returns whether `name` is directly before the position `at` in the source.
     fn follows(&self, name: &[char], at: usize) -> bool {
         let before = self.source.get(..at);
         before.is_some_and(|before| before.ends_with(name))

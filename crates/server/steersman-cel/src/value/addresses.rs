@@ -6,16 +6,16 @@ use steersman_apimachinery::go;
 
 use super::address_errors::describe;
 
-/// The parts of a URL.
+/// The parts of an absolute URL or absolute path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Url {
-    /// The scheme; empty for an absolute path.
+    /// The scheme, such as `https`, in lower case; empty for an absolute path.
     pub scheme: String,
-    /// The host name with the port.
+    /// The host name, with the port if the URL has one.
     pub host: String,
-    /// The path of the URL, with escapes.
+    /// The path, with its percent escapes.
     pub path: String,
-    /// The query of the URL with escapes, without the question mark.
+    /// The query with its percent escapes, without the question mark; empty if the URL has none.
     pub query: String,
 }
 
@@ -23,18 +23,18 @@ pub struct Url {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cidr {
     pub(crate) address: IpAddr,
-    /// The length of the prefix, in bits.
+    /// The length of the prefix, in bits: 8 in `10.0.0.0/8`.
     pub(crate) length: u8,
 }
 
-/// The characters, beside letters and digits, that a user's name and password in a URL may contain.
+/// The characters, besides letters and digits, that `user:password@` in a URL may contain.
 const USER: &[u8] = b"-._:~!$&'()*+,;=%@";
 
 impl Url {
     /// Parses an absolute URL or an absolute path, as Go's `ParseRequestURI` does.
     ///
     /// # Errors
-    /// Fails with Go's message if the text is neither.
+    /// Fails with Go's message if the text is neither of the two.
     pub fn parse(text: &str) -> Result<Self, String> {
         let refused = |why: &str| Err(format!("parse {}: {why}", go::quote(text)));
         if text.is_empty() {
@@ -59,7 +59,7 @@ impl Url {
             if scheme.is_empty() {
                 return refused("invalid URI for request");
             }
-            // A URL such as `mailto:a@b` has no path: the text after the scheme is opaque.
+            // In a URL such as `mailto:a@b`, no path follows the scheme; the rest is opaque and not kept.
             return Ok(Self {
                 scheme: scheme.to_lowercase(),
                 query: query.to_owned(),
@@ -95,7 +95,7 @@ impl Url {
         })
     }
 
-    /// Parses a URL that may have a fragment, which is not part of the result.
+    /// Parses a URL, and drops its fragment (`#…`).
     pub(crate) fn without_fragment(text: &str) -> Result<Self, String> {
         let whole = Self::parse(text)?;
         match text.split_once('#') {
@@ -104,7 +104,7 @@ impl Url {
         }
     }
 
-    /// Returns the host without the port and without brackets.
+    /// Returns the host name without the port and without the brackets of an IPv6 address.
     pub fn hostname(&self) -> &str {
         match self.host.strip_prefix('[') {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -115,7 +115,7 @@ impl Url {
         }
     }
 
-    /// Returns the port, or an empty text if the URL has none.
+    /// Returns the port as text; empty if the URL has none.
     pub fn port(&self) -> &str {
         let after = self.host.rsplit(']').next().unwrap_or_default();
         after.rsplit_once(':').map_or("", |(_, port)| port)
@@ -163,11 +163,11 @@ fn wrong_host(host: &str) -> Option<String> {
     Some(format!("invalid character {wrong} in host name"))
 }
 
-/// Decodes the escapes in the host of a URL. Only bytes beyond ASCII, and the percent sign before the zone of an IP
-/// address, may be escaped.
+/// Decodes the percent escapes in the host of a URL. Only bytes that are not ASCII, and the percent sign before the
+/// zone of an IPv6 address, may be escaped.
 ///
 /// # Errors
-/// Fails with the first escape of another byte.
+/// Fails with the first escape that is not allowed.
 fn unescaped_host(host: &str) -> Result<String, &str> {
     if let Some(escape) = wrong_escape(host) {
         return Err(escape);
@@ -189,7 +189,7 @@ fn unescaped_host(host: &str) -> Result<String, &str> {
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// Returns the rest of the text from the first percent sign that is not followed by two hexadecimal digits.
+/// Returns the first percent sign that is not followed by two hexadecimal digits, with up to two characters after it.
 fn wrong_escape(text: &str) -> Option<&str> {
     text.match_indices('%').find_map(|(at, _)| {
         let digits = text.get(at + 1..at + 3);
@@ -198,7 +198,7 @@ fn wrong_escape(text: &str) -> Option<&str> {
     })
 }
 
-/// Percent-encodes the bytes that the path of a URL cannot contain. A percent sign stays.
+/// Percent-encodes the bytes that a URL's path cannot contain. Percent signs stay, and so do the escapes in `path`.
 fn escaped(path: &str) -> String {
     use std::fmt::Write as _;
 
@@ -264,7 +264,7 @@ impl Cidr {
         Ok(Self { address, length })
     }
 
-    /// Returns the network with all host bits set to zero.
+    /// Returns the network with the bits after the prefix set to zero: `10.1.2.3/8` becomes `10.0.0.0/8`.
     pub(crate) fn masked(self) -> Self {
         Self {
             address: masked(self.address, self.length),

@@ -1,4 +1,4 @@
-//! Words: the named formats of `format.dns1123Label()` and similar functions.
+//! Words: the named formats that `format.dns1123Label()` and similar functions return.
 
 use std::sync::LazyLock;
 
@@ -12,11 +12,11 @@ use steersman_apimachinery::names::NameRule;
 use super::addresses::Url;
 use super::times;
 
-/// A named format, which validates strings.
+/// A named format, such as `dns1123Label`, which validates strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedFormat(&'static (&'static str, u64));
 
-/// The formats, each with the length of its longest pattern, in characters.
+/// The names of the formats, with the length of the longest regular expression, on which the cost depends.
 const FORMATS: &[(&str, u64)] = &[
     ("dns1123Label", 30),
     ("dns1123Subdomain", 60),
@@ -29,7 +29,7 @@ const FORMATS: &[(&str, u64)] = &[
     ("uri", 1103),
     ("uuid", 70),
     ("byte", 84),
-    // The check of a date costs as much as the check of a time.
+    // As in Kubernetes, checking a date costs as much as checking a date with a time.
     ("date", 71),
     ("datetime", 71),
 ];
@@ -43,7 +43,7 @@ impl NamedFormat {
         self.0.1
     }
 
-    /// Returns the problems of a string in this format; empty for a valid string.
+    /// Returns why a string is invalid in this format; empty for a valid string.
     pub(crate) fn check(self, text: &str) -> Vec<String> {
         let unless = |fine: bool, why: &str| {
             if fine {
@@ -56,7 +56,7 @@ impl NamedFormat {
             Some(name) => (name, true),
             None => (self.0.0, false),
         };
-        // A prefix for generated names may end with a dash, so a letter replaces the dash for the check.
+        // A prefix for generated names may end with a dash. The check is for whole names, so a letter replaces it.
         let padded;
         let text = if prefix && text.ends_with('-') {
             padded = format!("{}a", &text[..text.len() - 1]);
@@ -86,7 +86,7 @@ impl NamedFormat {
 static UUID: ConstantPattern =
     LazyLock::new(|| Regex::new("^[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$").ok());
 
-/// Returns whether a text is an RFC 3339 time, in which the letters may be in lower case.
+/// Returns whether a text is an RFC 3339 time; `t` and `z` in lower case are allowed.
 fn is_date_time(text: &str) -> bool {
     times::rfc3339(&text.to_ascii_uppercase()).is_ok()
 }

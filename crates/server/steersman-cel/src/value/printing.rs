@@ -1,4 +1,4 @@
-//! Words: formats values as text: by a pattern with `%` clauses, and numbers as Go does.
+//! Words: prints values as text for `format`: the clauses of its pattern, such as `%d`, and the values.
 
 use steersman_apimachinery::go;
 
@@ -25,19 +25,19 @@ pub(crate) enum Clause {
     Hex { upper: bool },
 }
 
-/// A part of a `format` pattern: a text, or a clause with the index of its argument.
+/// A part of a `format` pattern: text to copy, or a clause with the index of the argument that it prints.
 pub(crate) enum Piece<'a> {
     Text(&'a str),
     Clause(usize, Clause),
 }
 
-/// The number of decimals of `%f` and `%e` in a clause without a precision.
+/// The number of decimals that `%f` and `%e` print by default.
 const DECIMALS: usize = 6;
 
 const MOST_DECIMALS: usize = 1000;
 
-/// Reads a pattern for `given` arguments, and calls `each` with its parts. Returns the number of arguments that the
-/// pattern uses. `early` is the check before the expression runs, which counts the arguments last.
+/// Reads a `format` pattern for `given` arguments, and calls `each` with its parts. Returns the number of arguments
+/// used. `early` is the check at compile time, which reports an unfinished clause before a missing argument.
 pub(crate) fn read<'a>(
     pattern: &'a str,
     given: usize,
@@ -75,7 +75,7 @@ pub(crate) fn read<'a>(
     Ok(used)
 }
 
-/// Reads the clause after a percent sign. Returns the clause and its length.
+/// Reads the clause after a percent sign. Returns the clause and its length in bytes.
 fn clause(text: &str) -> Result<(Clause, usize), String> {
     let mut at = 0;
     let mut precision = DECIMALS;
@@ -129,7 +129,7 @@ impl Clause {
         }
     }
 
-    /// Returns the message that the clause does not accept a value of the type `found`.
+    /// Returns the error message that this clause cannot print a value of the type `found`.
     pub(crate) fn misfit(self, found: &str) -> String {
         let accepts = match self {
             Self::Text => {
@@ -202,7 +202,7 @@ fn hex(bytes: &[u8]) -> String {
     digits.collect()
 }
 
-/// Returns infinity or NaN as text in the locale `en-US`; `None` for other numbers.
+/// Returns infinity or NaN as text in the locale `en-US`; `None` for finite numbers.
 fn without_digits(number: f64) -> Option<String> {
     if number.is_nan() {
         return Some("NaN".to_owned());
@@ -250,7 +250,7 @@ fn scientific(number: f64, decimals: usize) -> String {
     std::format!("{digits}×10{sign}{exponent}")
 }
 
-/// Returns a value in the form of `%s`.
+/// Returns a value as the clause `%s` prints it.
 pub(crate) fn print(value: &Value<'_>) -> Result<String, String> {
     Ok(match value {
         Value::Null => "null".to_owned(),
@@ -284,7 +284,7 @@ pub(crate) fn print(value: &Value<'_>) -> Result<String, String> {
     })
 }
 
-/// Returns a value within a list or map as `%s` prints it: as a literal.
+/// Returns a value inside a list or map as `%s` prints it: strings and bytes are quoted.
 fn literal(value: &Value<'_>) -> Result<String, String> {
     let unprintable = || std::format!("no formatting function for {}", value.type_name());
     Ok(match value {

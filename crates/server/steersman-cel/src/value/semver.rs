@@ -2,16 +2,16 @@
 
 use semver::Prerelease;
 
-/// A semantic version. A pre-release is lower than its release.
+/// A semantic version (semver.org). A pre-release such as `1.0.0-rc.1` is lower than its release `1.0.0`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Semver {
-    /// Major, minor and patch.
+    /// The major, minor and patch numbers.
     pub(crate) numbers: [u64; 3],
     pre: Prerelease,
 }
 
 impl Semver {
-    /// Parses a version. With `lenient`, a leading `v`, leading zeros and missing numbers are accepted.
+    /// Parses a version. With `lenient`, a leading `v`, leading zeros and missing numbers (`1.0`) are accepted.
     pub(crate) fn parse(text: &str, lenient: bool) -> Result<Self, String> {
         let rest = match text.strip_prefix('v') {
             Some(rest) if lenient => rest,

@@ -4,7 +4,7 @@ use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
 use steersman_apimachinery::zones;
 
-/// Parses a time: RFC 3339, or a date, which means midnight.
+/// Parses a time in RFC 3339, or a date, which means midnight in UTC.
 pub(crate) fn timestamp(text: &str) -> Result<Timestamp, String> {
     if let Ok(date) = text.parse::<jiff::civil::Date>()
         && text.len() == 10
@@ -16,7 +16,7 @@ pub(crate) fn timestamp(text: &str) -> Result<Timestamp, String> {
     rfc3339(text)
 }
 
-/// Parses an RFC 3339 time.
+/// Parses an RFC 3339 time, such as `2024-03-10T23:30:15Z`. Other notations of ISO 8601 are refused.
 pub(crate) fn rfc3339(text: &str) -> Result<Timestamp, String> {
     let bytes = text.as_bytes();
     let shaped = bytes.len() >= 20
@@ -34,7 +34,7 @@ pub(crate) fn rfc3339(text: &str) -> Result<Timestamp, String> {
     })
 }
 
-/// Returns a duration as `string(…)` prints it.
+/// Returns a duration as `string(…)` prints it: seconds with decimals, such as `1.5s`.
 #[expect(
     clippy::cast_precision_loss,
     reason = "written as a float, as upstream does"
@@ -43,13 +43,13 @@ pub(crate) fn print_duration(nanos: i64) -> String {
     format!("{}s", nanos as f64 / 1e9)
 }
 
-/// Returns a time in a time zone; `None` is UTC.
+/// Converts a time to a time zone; `None` is UTC. Fails for an unknown time zone.
 pub(crate) fn zoned(time: Timestamp, zone: Option<&str>) -> Result<Zoned, String> {
     let zone = zone.map_or(Ok(TimeZone::UTC), offset)?;
     Ok(time.to_zoned(zone))
 }
 
-/// Parses a time zone: `UTC`, an offset such as `+01:30`, or the name of a zone.
+/// Parses a time zone: `UTC`, an offset such as `+01:30`, or a name such as `Europe/Berlin`.
 fn offset(zone: &str) -> Result<TimeZone, String> {
     if matches!(zone, "UTC" | "" | "Z") {
         return Ok(TimeZone::UTC);

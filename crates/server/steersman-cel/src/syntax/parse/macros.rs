@@ -1,4 +1,4 @@
-//! Machine: expands the macros that the `cel` parser does not expand.
+//! Machine: expands the macros that the `cel` parser does not expand, such as `optMap` and those with two variables.
 
 use super::TreeReader;
 use crate::syntax::ast::{ExprNode, Fold, NodeKind, TARGET};
@@ -6,11 +6,11 @@ use crate::value::Value;
 
 const ACCU: &str = "@result";
 
-/// The accumulator of cel-go's macros with one variable: a variable of a loop must have another name.
+/// The name of the accumulator in cel-go's macros with one variable. A loop variable of this name is refused.
 const OVERWRITTEN: &str = "__result__";
 
 impl TreeReader<'_> {
-    /// Converts a method call, or expands a macro that the `cel` parser does not expand.
+    /// Makes the node of a method call, or expands a macro that is written like a method call.
     pub(super) fn member(
         &mut self,
         at: usize,
@@ -97,7 +97,7 @@ impl TreeReader<'_> {
         self.made(at, NodeKind::Call { name, target, args })
     }
 
-    /// Expands `o.optMap(v, e)`: evaluates `e` with the value of `o`, if any, bound to `v`.
+    /// Expands `o.optMap(v, e)` and `o.optFlatMap(v, e)`: evaluates `e` with the value of `o`, if any, as `v`.
     fn opt_map(
         &self,
         at: usize,
@@ -106,7 +106,7 @@ impl TreeReader<'_> {
         var: String,
         made: ExprNode,
     ) -> ExprNode {
-        // The target of the call is bound to a variable, so that it is evaluated only once.
+        // The target `o` is bound to a variable, so that it is evaluated only once.
         let held = || self.ident(at, TARGET);
         let test = self.method(at, "hasValue", held(), Vec::new());
         let value = self.method(at, "value", held(), Vec::new());
@@ -121,7 +121,7 @@ impl TreeReader<'_> {
         self.bind(at, TARGET.to_owned(), target, choice)
     }
 
-    /// Expands `l.sortBy(v, key)`: evaluates `key` for each item, and sorts the items by these keys.
+    /// Expands `l.sortBy(v, key)`: evaluates `key` with `v` as each item of `l`, and sorts the items by these keys.
     fn sort_by(&self, at: usize, target: ExprNode, var: String, key: ExprNode) -> ExprNode {
         let held = "@__sortBy_input__";
         let item = self.list(at, vec![key]);
@@ -141,7 +141,7 @@ impl TreeReader<'_> {
         self.bind(at, held.to_owned(), target, sorted)
     }
 
-    /// Returns a loop without iterations, which evaluates `result` with `value` as `var`.
+    /// Returns a node that evaluates `result` with the variable `var` as `value`: a loop without iterations.
     fn bind(&self, at: usize, var: String, value: ExprNode, result: ExprNode) -> ExprNode {
         let fold = Fold {
             range: self.list(at, Vec::new()),
@@ -156,7 +156,7 @@ impl TreeReader<'_> {
         self.made(at, NodeKind::Fold(Box::new(fold)))
     }
 
-    /// Expands a macro with two variables: over index and item, or over key and value.
+    /// Expands a macro with two loop variables: index and item of a list, or key and value of a map.
     fn two_variables(
         &self,
         at: usize,
@@ -174,7 +174,7 @@ impl TreeReader<'_> {
         let always = || self.literal(at, Value::Bool(true));
         let number = |number| self.literal(at, Value::Int(number));
         let call = |name: &str, args| self.function(at, name, args);
-        // The step of a transformation: `more` adds a value to the result, if the item passes the filter.
+        // `more` adds a value to the result. With a filter, it does so only for items that pass the filter.
         let filtered = |more| match filter {
             Some(filter) => call("_?_:_", vec![filter, more, accu()]),
             None => more,
