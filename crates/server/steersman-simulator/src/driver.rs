@@ -1,4 +1,4 @@
-//! Driver: the task that runs the turns of the simulator, after a change of the store or when a timer is due.
+//! Driver: the task that runs the simulator's turns: after each change of the store, and when a timer is due.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -17,33 +17,33 @@ use super::actions::turn_context::TurnTime;
 use super::handle::{SharedSimulator, Simulator};
 use super::machine::NextTurn;
 
-/// Approximate maximum of writes per turn, after which other tasks get access (PLAY-7).
+/// Approximate maximum of writes per turn. Then the lock is released, so that requests get access (PLAY-7).
 const WRITES_PER_TURN: usize = 64;
 
-/// Minimum number of objects for which a blocking thread is used to serialise and drop them.
+/// From this number of changed objects on, they are serialised and freed on a blocking thread, not in this task.
 const BACKGROUND_MIN: usize = 16;
 
-/// Maximum number of objects that wait for a busy blocking thread (SRV-STORE-7).
+/// Maximum number of changed objects that wait until the blocking thread is free (SRV-STORE-7).
 const UNFINISHED_MAX: usize = 512;
 
-/// Maximum number of turns in a row that panic before the next turn waits for a change.
+/// After this many turns in a row that panic, the next turn waits for a change of the store.
 const MAX_PANICS: u32 = 16;
 
-/// The functions of the server that the simulator needs.
+/// What the simulator needs of the server: its time, its changes, and access to its registry.
 pub trait PlayedServer: Send + Sync + 'static {
-    /// Returns the server's wall time.
+    /// Returns the server's wall time, which the simulator writes into objects.
     fn now(&self) -> Timestamp;
-    /// Returns a receiver that every write to the store marks as changed.
+    /// Returns a receiver that is marked as changed by every write to the store.
     fn changes(&self) -> watch::Receiver<u64>;
-    /// Waits until the server's write-ahead log, if there is one, holds the writes of earlier turns.
+    /// Waits until the write-ahead log holds the writes of earlier turns; returns at once without such a log.
     fn caught_up(&self) -> impl Future<Output = ()> + Send;
-    /// Calls `work` with the registry locked, then wakes the watches of changed objects. A request that waits for the
-    /// registry gets the lock next.
+    /// Runs `work` with the registry locked, and then wakes the watches of changed objects. A request that waits for
+    /// the lock gets it next.
     fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R;
 }
 
-/// Spawns a task on the current runtime that drives the simulator. Does nothing if no part of the cluster is simulated,
-/// if another task drives the simulator, or outside a runtime; a later call inside a runtime starts the task.
+/// Spawns a task on the current tokio runtime that drives the simulator. Does nothing if no simulated part needs a
+/// task, if a task drives it already, or outside a runtime; then a later call inside a runtime starts the task.
 pub fn start<S: PlayedServer>(simulator: &Simulator, server: &Arc<S>, stop: &CancellationToken) {
     let shared = &simulator.shared;
     if !shared.needs_task || shared.is_driven.load(Ordering::Acquire) {
@@ -55,7 +55,7 @@ pub fn start<S: PlayedServer>(simulator: &Simulator, server: &Arc<S>, stop: &Can
     if shared.is_driven.swap(true, Ordering::AcqRel) {
         return;
     }
-    // A task of another runtime may have driven the simulator before, so its clock continues from the last turn.
+    // Another task may have driven the simulator before, so its clock goes on from the time of the last turn.
     let driver = DriverGuard {
         shared: Arc::clone(shared),
         base: shared.machine.lock().tick(),
@@ -64,16 +64,16 @@ pub fn start<S: PlayedServer>(simulator: &Simulator, server: &Arc<S>, stop: &Can
     runtime.spawn(run(driver, Arc::downgrade(server), stop.clone()));
 }
 
-/// A task's exclusive right to drive the simulator, until the task's runtime ends.
+/// The exclusive right of one task to drive the simulator. It is given up when the task or its runtime ends.
 struct DriverGuard {
     shared: Arc<SharedSimulator>,
-    /// The simulator's clock when this task took over.
+    /// The time on the simulator's clock at which this task began to drive it.
     base: Duration,
     started: Instant,
 }
 
 impl DriverGuard {
-    /// Returns the simulator's clock, which stands still while no task drives the simulator.
+    /// Returns the time on the simulator's clock, which stands still while no task drives the simulator.
     fn tick(&self) -> Duration {
         self.base.saturating_add(self.started.elapsed())
     }
@@ -98,12 +98,12 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
         let Some(now) = server.upgrade() else {
             return;
         };
-        // This wait bounds the number of transactions that wait for a slow write-ahead log (WAL-5).
+        // Without this wait, a slow write-ahead log would collect an unlimited number of transactions (WAL-5).
         tokio::select! {
             () = stop.cancelled() => return,
             () = now.caught_up() => {}
         }
-        // A panic ends only this turn: its object is ignored until it changes, and other objects are processed
+        // A panic ends only this turn: its object is skipped until the object changes, and other objects are processed
         // (PLAY-6).
         let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &*now, driver.tick())));
         drop(now);
@@ -128,14 +128,14 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
         tokio::select! {
             () = stop.cancelled() => return,
             () = shared.wake_up.notified() => {}
-            // The channel is closed, because the server was dropped.
+            // The channel is closed only when the server was dropped.
             seen = changed.changed() => if seen.is_err() { return },
             () = sleep_until(due.unwrap_or(driver.started)), if due.is_some() => {}
         }
     }
 }
 
-/// Runs one turn. Returns when the next turn is due, and the work that the writes of this turn left.
+/// Runs one turn. Returns when the next turn is due, and the work on written objects that is left to do.
 fn turn<S: PlayedServer>(
     shared: &SharedSimulator,
     server: &S,
@@ -154,17 +154,17 @@ fn turn<S: PlayedServer>(
     })
 }
 
-/// The work that the simulator's writes left, which a blocking thread does while the simulator continues.
+/// The work that the simulator's writes left, such as serialising objects. A blocking thread does it.
 #[derive(Default)]
 struct Unfinished {
     left: AfterWrites,
-    /// The task that does earlier work. There is one at a time, because later work needs the results of earlier work.
+    /// The running task with earlier work. There is at most one, because later work needs the results of earlier work.
     task: Option<JoinHandle<()>>,
 }
 
 impl Unfinished {
-    /// Adds the work of a turn. While a task does earlier work, the added work stays pending, up to `UNFINISHED_MAX`
-    /// objects.
+    /// Adds the work of a turn. While the blocking task is busy, the work waits, but not that of more than
+    /// `UNFINISHED_MAX` objects.
     fn add(&mut self, left: AfterWrites) {
         self.left.append(left);
         if !self.is_busy() || self.left.len() > UNFINISHED_MAX {
@@ -172,7 +172,8 @@ impl Unfinished {
         }
     }
 
-    /// Does the pending work, much work in a blocking task. A paused clock does not advance before the task ends.
+    /// Does the waiting work, much work in a blocking task. Tokio's paused clock does not advance before that task
+    /// ends.
     fn finish(&mut self) {
         let left = std::mem::take(&mut self.left);
         if left.len() < BACKGROUND_MIN || self.is_busy() {

@@ -1,4 +1,4 @@
-//! Handle: the simulator of a server, through which tests make Pods fail.
+//! Handle: the simulator of a server, by which tests make Pods fail and change the speed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use super::actions::turn_context::{PlayerSettings, PodFailureRequest};
 use super::machine::Machine;
 use super::options::{Played, PodFailure, Speed};
 
-/// The simulator of a server, which acts as its controllers, scheduler and kubelets: see [`Played`]. Cheap to clone.
+/// The simulator, which acts as the controllers, scheduler and kubelets that [`Played`] names. Cheap to clone.
 #[derive(Clone)]
 pub struct Simulator {
     pub(super) shared: Arc<SharedSimulator>,
 }
 
 pub(super) struct SharedSimulator {
-    /// The state machine of the simulator. Its clock stands still while no task drives it.
+    /// The state of the simulator between turns. Its clock stands still while no task drives it.
     pub(super) machine: Mutex<Machine>,
     pub(super) settings: Mutex<PlayerSettings>,
-    /// Wakes the driving task without a change of the store.
+    /// Wakes the driving task when a setting changed, without a change of the store.
     pub(super) wake_up: Notify,
     pub(super) is_driven: AtomicBool,
-    /// Whether a simulated part of the cluster needs a driving task.
+    /// Whether any simulated part acts in the driving task; some parts act within requests only.
     pub(super) needs_task: bool,
-    /// Whether the next turn must process every Pod again.
+    /// Whether the next turn must process every Pod again, because failures or the speed changed.
     pub(super) reconsider: AtomicBool,
 }
 
-/// The guard of a requested Pod failure. When it is dropped, the failure ends and the Pods recover.
+/// Keeps a requested failure of Pods alive. When the guard is dropped, the failure ends and the Pods recover.
 #[derive(Debug)]
 #[must_use = "dropping the guard ends the failure"]
 pub struct PodFailureGuard {
@@ -42,7 +42,7 @@ pub struct PodFailureGuard {
 }
 
 impl Simulator {
-    /// Returns a simulator that acts as soon as a task [drives](crate::start) it.
+    /// Returns a simulator, which acts once a task [drives](crate::start) it. `seed` decides the jitter of Pods.
     #[must_use]
     pub fn new(played: &Played, seed: u64) -> Self {
         let settings = PlayerSettings {
@@ -63,9 +63,9 @@ impl Simulator {
         }
     }
 
-    /// Makes the existing and future Pods fail that a label selector matches. An empty selector matches all Pods; an
-    /// empty namespace means all namespaces. If several calls match a Pod, the last one wins; all calls win over the
-    /// annotation of the Pod.
+    /// Makes all Pods fail, present and future, that a label selector matches. An empty selector matches every Pod, and
+    /// an empty namespace means every namespace. If several calls match a Pod, the newest wins; all win over the Pod's
+    /// annotation `play.steersman/pod-failure`.
     ///
     /// # Errors
     /// 400 for a label selector that does not parse.
@@ -93,7 +93,7 @@ impl Simulator {
         })
     }
 
-    /// Changes how long the steps in the life of Pods take, including steps that have begun.
+    /// Changes how long Pods take to be scheduled, start, complete and stop, also for steps that have begun.
     pub fn set_speed(&self, speed: Speed) {
         self.shared.settings.lock().speed = speed;
         self.reconsider();
@@ -106,7 +106,7 @@ impl Simulator {
 }
 
 impl PodFailureGuard {
-    /// Keeps the Pod failure for the lifetime of the server.
+    /// Keeps the failure as long as the server runs, even after the guard is dropped.
     pub fn keep(mut self) {
         self.kept = true;
     }

@@ -1,5 +1,5 @@
-//! Machine: one turn of the simulator: reads the changes of the store, reconciles the objects that they affect, and
-//! returns when the next turn is due.
+//! Machine: one turn of the simulator, with the registry locked: reads the changes of the store, reconciles the objects
+//! that they affect, and returns when the next turn is due.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::state::facts::{SimulatedKey, SimulatedKind};
 use super::state::kinds::Kinds;
 use super::state::work_queue::WorkQueue;
 
-/// When the simulator needs its next turn.
+/// When the driving task runs the next turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextTurn {
-    /// At once, after other tasks had access to the store.
+    /// At once, after waiting requests had access to the registry: objects are left in the queue.
     Again,
-    /// At this time of the simulator's clock, or at the next change.
+    /// At this time on the simulator's clock, or earlier if an object changes.
     At(Duration),
-    /// At the next change.
+    /// When an object changes; no timer is set.
     Change,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Machine {
     timers: BTreeSet<(Duration, SimulatedKey)>,
     memory: PlayerMemory,
     has_nodes: bool,
-    /// The simulator's clock at its last turn.
+    /// The time on the simulator's clock at its last turn.
     tick: Duration,
 }
 
@@ -46,7 +46,7 @@ impl Machine {
         }
     }
 
-    /// Returns the clock at the last turn, from which another task continues.
+    /// Returns the time of the last turn on the simulator's clock, from which another task continues.
     pub(super) fn tick(&self) -> Duration {
         self.tick
     }
@@ -55,7 +55,7 @@ impl Machine {
         self.tick = self.tick.max(tick);
     }
 
-    /// Queues every Pod, because requested failures or the speed changed.
+    /// Queues every Pod, because the requested failures or the speed changed.
     pub(super) fn reconsider_pods(&mut self) {
         for (namespace, name) in self.cluster.pods.keys() {
             let key = SimulatedKey::new(SimulatedKind::Pod, namespace, name);
@@ -63,7 +63,7 @@ impl Machine {
         }
     }
 
-    /// Processes the objects that are due, with about `budget` writes (PLAY-7).
+    /// Reconciles the queued objects that are due, until about `budget` writes are made (PLAY-7).
     pub(super) fn turn(
         &mut self,
         registry: &mut Registry,
@@ -82,7 +82,7 @@ impl Machine {
         let mut writes = 0;
         let mut seen = None;
         while writes < budget {
-            // A controller sees the simulator's own last writes before it acts (PLAY-2).
+            // Reads all earlier writes first, so that a controller sees the simulator's own last ones (PLAY-2).
             if seen != Some(registry.revision()) {
                 seen = Some(registry.revision());
                 let mut update = FactsUpdate {
@@ -147,8 +147,8 @@ impl Machine {
     }
 }
 
-/// Reconciles the object of this turn. Only the controllers of Services and claims are called for a deleted object,
-/// too.
+/// Reconciles the object of this turn with the controller of its kind. A deleted object matters only to the controllers
+/// of Services and PersistentVolumeClaims.
 fn reconcile(context: &mut TurnContext<'_>, played: &Played) {
     let object = context.object();
     match (context.key.kind, &object) {

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use steersman_registry::RegistryOptions;
 
-/// The annotation of a Pod (or of a Pod template) that names its [`PodFailure`].
+/// The annotation of a Pod (or of a Pod template) with a value of [`PodFailure`], which makes the Pod fail.
 pub const POD_FAILURE: &str = "play.steersman/pod-failure";
 
-/// The annotation of a Pod (or of a Pod template) with the exit code of its containers: of Pods that complete, of
-/// [`PodFailure::Failed`] and of crashes. A Pod with another code than 0 fails. Default: 0, and 1 for a failure.
+/// The annotation of a Pod (or of a Pod template) with the exit code of its containers, when the Pod completes, fails
+/// or crashes. A Pod with another code than 0 fails. Default: 0, and 1 for a requested failure.
 pub const EXIT_CODE: &str = "play.steersman/exit-code";
 
-/// Declares methods that set the field of the same name.
+/// Declares a method for each field, which sets that field and returns `self`.
 macro_rules! setters {
     ($($(#[$doc:meta])* $field:ident: $kind:ty;)+) => {
         $($(#[$doc])*
@@ -23,9 +23,9 @@ macro_rules! setters {
     };
 }
 
-/// The parts of a cluster that the server simulates. The default is the parts without which the API behaves differently
-/// from any cluster: the garbage collector, the namespace controller, the controllers of aggregated ClusterRoles and of
-/// ResourceQuotas, and the storage version migrator.
+/// The parts of a cluster that the server simulates. By default these are the parts without which the API behaves
+/// unlike any cluster: the garbage collector, the namespace controller, the controllers of aggregated ClusterRoles and
+/// of ResourceQuotas, and the storage version migrator.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "this does nothing until a server is built with it"]
 #[expect(
@@ -48,7 +48,7 @@ pub struct Played {
     pub(crate) speed: Speed,
 }
 
-/// The durations of the steps in the life of a simulated Pod, measured by tokio's clock.
+/// How long the steps in the life of a simulated Pod take, measured by tokio's clock. Default: no time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[must_use = "this does nothing until a server is built with it"]
 pub struct Speed {
@@ -67,9 +67,9 @@ pub enum PodFailure {
     /// `CrashLoopBackOff`: containers exit with [`EXIT_CODE`] as soon as they start, and restart after 10 s, 20 s and
     /// so on, up to 5 min.
     CrashLoop,
-    /// `ImagePullBackOff`: the images cannot be pulled.
+    /// `ImagePullBackOff`: the images cannot be pulled, so no container starts.
     ImagePull,
-    /// `Failed`: containers exit with [`EXIT_CODE`], and the Pod fails.
+    /// `Failed`: containers exit with [`EXIT_CODE`], and the Pod gets the phase `Failed`.
     Failed,
     /// `NeverReady`: containers run and never become ready.
     NeverReady,
@@ -93,7 +93,7 @@ impl Default for Played {
 }
 
 impl Played {
-    /// Simulates no part of a cluster, like a kube-apiserver that runs alone.
+    /// Simulates no part of a cluster, like a kube-apiserver without kube-controller-manager, scheduler and kubelets.
     pub fn nothing() -> Self {
         Self {
             garbage_collection: false,
@@ -112,7 +112,7 @@ impl Played {
         }
     }
 
-    /// Simulates every part of a cluster, with one node, and Pods that run at once.
+    /// Simulates every part of a cluster, with one node, and with Pods that start without delay.
     pub fn everything() -> Self {
         Self {
             accounts: true,
@@ -125,7 +125,7 @@ impl Played {
         }
     }
 
-    /// Sets the options of the controllers that the registry runs within the requests that cause their work.
+    /// Sets the options of the controllers that act within requests, in the registry and not in the simulator's task.
     pub fn set_controllers(&self, options: &mut RegistryOptions) {
         options.collect_garbage = self.garbage_collection;
         options.end_namespaces = self.namespaces;
@@ -186,17 +186,17 @@ impl Played {
         /// otherwise off by default.
         events: bool;
 
-        /// Sets the number of nodes that the simulator creates for Pods, named `node-1` and so on. Nodes that clients
-        /// create are used, too. Default 1.
+        /// Sets the number of Nodes that the simulator creates, named `node-1` and so on. Pods are also scheduled to
+        /// the Nodes that clients create. Default 1.
         nodes: u32;
 
-        /// Sets the duration of the steps in the life of a Pod. Default [`Speed::instant`].
+        /// Sets how long the steps in the life of a Pod take. Default [`Speed::instant`].
         speed: Speed;
     }
 }
 
 impl Speed {
-    /// Returns the speed at which no step takes time.
+    /// Returns the speed at which all steps of a Pod's life take no time.
     pub fn instant() -> Self {
         Self::default()
     }
@@ -214,16 +214,16 @@ impl Speed {
     }
 
     setters! {
-        /// Sets the time between the creation of a Pod and its binding to a node.
+        /// Sets the time from a Pod's creation to its binding to a node. Default 0.
         schedule: Duration;
 
-        /// Sets the time between the binding of a Pod and its readiness.
+        /// Sets the time from a Pod's binding to its readiness. Default 0.
         start: Duration;
 
-        /// Sets how long a Pod that is meant to complete runs, such as a Pod of a Job.
+        /// Sets how long a Pod that completes by itself runs, such as a Pod of a Job. Default 0.
         complete: Duration;
 
-        /// Sets how long a deleted Pod takes to terminate, at most its grace period.
+        /// Sets how long a deleted Pod takes to stop, at most its grace period. Default 0.
         stop: Duration;
     }
 
@@ -234,7 +234,7 @@ impl Speed {
         self
     }
 
-    /// Returns a duration varied by the jitter; `random` is a pseudo-random number.
+    /// Returns a duration changed by the jitter of this Pod, which `random` decides.
     pub(super) fn vary(&self, time: Duration, random: u64) -> Duration {
         if self.jitter == 0.0 || time.is_zero() {
             return time;
@@ -248,7 +248,7 @@ impl Speed {
     }
 }
 
-/// The values of the annotation [`POD_FAILURE`], in the order of the enum.
+/// The values of the annotation [`POD_FAILURE`], in the order of the variants of `PodFailure`.
 const FAILURES: [(PodFailure, &str); 6] = [
     (PodFailure::CrashLoop, "CrashLoopBackOff"),
     (PodFailure::ImagePull, "ImagePullBackOff"),
@@ -259,7 +259,7 @@ const FAILURES: [(PodFailure, &str); 6] = [
 ];
 
 impl PodFailure {
-    /// Returns the value of the annotation for this failure, for instance `CrashLoopBackOff`.
+    /// Returns the value of the annotation [`POD_FAILURE`] for this failure, for instance `CrashLoopBackOff`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         FAILURES[self as usize].1

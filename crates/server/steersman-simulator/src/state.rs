@@ -1,4 +1,4 @@
-//! Room: the facts that the simulator remembers of the objects in the store, and the queue of objects to process.
+//! Room: what the simulator remembers of the objects in the store, and the queue of objects to process.
 
 pub(crate) mod facts;
 pub(crate) mod kinds;

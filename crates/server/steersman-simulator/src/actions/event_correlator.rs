@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use crate::state::facts::{Component, NamespacedName};
 
-/// Maximum number of different messages with one reason that get an Event each; further messages share one Event.
+/// Maximum number of different messages with one reason that get Events of their own; further ones share one Event.
 const MAX_SIMILAR: usize = 10;
-/// The interval in which similar messages are counted for the aggregation.
+/// If no similar message comes for this time, the count of different messages starts again from zero.
 const AGGREGATION_INTERVAL: Duration = Duration::from_secs(600);
-/// Number of Events about one object that a component may write at once.
+/// Number of Events about one object that a component may write at once, without waiting for a refill.
 const BURST: u32 = 25;
-/// The interval after which a component may write one more Event about the object.
+/// The time after which a component may write one more Event about the object, up to the burst.
 const REFILL: Duration = Duration::from_secs(300);
-/// Maximum number of entries in each map of the recorder.
+/// Maximum number of entries in each map of the recorder; beyond it the oldest entry is dropped.
 const MAX_ENTRIES: usize = 4096;
-/// Time after which an Event is deleted.
+/// The age at which the simulator deletes an Event, as the default `--event-ttl` of kube-apiserver.
 pub(crate) const EVENT_TTL: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Clone)]
@@ -27,34 +27,34 @@ pub(crate) struct EventContent {
     pub(crate) warning: bool,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
-    /// The field path of the container that the Event is about; empty for other Events.
+    /// `involvedObject.fieldPath`: the path of the container that the Event is about; empty for other Events.
     pub(crate) field: String,
 }
 
-/// The Events that the simulator has written, as client-go's `EventCorrelator` remembers them.
+/// What the simulator remembers of its Events, as client-go's `EventCorrelator`: similar ones, counts, and rates.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     similar: BoundedMap<AggregationKey, SimilarMessages>,
     counted: BoundedMap<CountKey, Arc<str>>,
     allowed: BoundedMap<(Arc<str>, &'static str), TokenBucket>,
-    /// The times at which the age of each Event is checked, the earliest first.
+    /// For each written Event the time (on the simulator's clock) at which its age is checked, the earliest first.
     kept: VecDeque<(Duration, NamespacedName)>,
-    /// A number in the names of Events, which makes the names unique even if the clock stands still.
+    /// A counter for the names of Events, which makes them unique even if the clock stands still.
     serial: u64,
 }
 
-/// The key by which similar Events are aggregated: uid of the object, component, whether it is a warning, reason, and
-/// container.
+/// The key of similar Events, which differ only in the message: uid of the object, component, whether the Event is a
+/// warning, reason, and field path of the container.
 pub(crate) type AggregationKey = (Arc<str>, &'static str, bool, &'static str, String);
 
-/// The number of Events that may still be written, and since when it is below the maximum.
+/// A token bucket for Events: the number that may still be written, and the time of the last refill.
 #[derive(Debug, Default)]
 struct TokenBucket {
     since: Duration,
     left: u32,
 }
 
-/// The key of the Event that counts a message: the aggregation key, and the message.
+/// The key of the Event that counts a repeated message: the aggregation key, and the message.
 pub(crate) type CountKey = (AggregationKey, String);
 
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ struct SimilarMessages {
     messages: HashSet<String>,
 }
 
-/// A map of bounded size, which drops its oldest entry when it is full.
+/// A map with at most `MAX_ENTRIES` entries, which drops its oldest entry when it is full.
 #[derive(Debug, Default)]
 struct BoundedMap<K, V> {
     known: HashMap<K, V>,
@@ -107,7 +107,7 @@ impl EventContent {
         Self { by, ..self }
     }
 
-    /// Makes the kubelet report this Event about a container.
+    /// Makes this an Event of the kubelet about the container with this name.
     pub(crate) fn of_container(self, container: &str) -> Self {
         let field = format!("spec.containers{{{container}}}");
         let by = Component::Kubelet;
@@ -116,7 +116,7 @@ impl EventContent {
 }
 
 impl Recorder {
-    /// Returns an Event's message and key; `None` if the component exceeds its rate.
+    /// Returns the message and the key under which an Event is counted; `None` if the component exceeds its rate.
     pub(crate) fn correlate(
         &mut self,
         uid: &Arc<str>,
@@ -156,7 +156,7 @@ impl Recorder {
         Some((message, (group, key)))
     }
 
-    /// Returns the name of the existing Event that counts messages with this key.
+    /// Returns the name of the existing Event that counts messages with this key; `None` if there is none.
     pub(crate) fn name_of(&self, counted: &CountKey) -> Option<Arc<str>> {
         self.counted.known.get(counted).cloned()
     }
@@ -167,13 +167,13 @@ impl Recorder {
         self.kept.push_back((tick.saturating_add(EVENT_TTL), event));
     }
 
-    /// Returns a number that is in no name of an Event yet.
+    /// Returns the next value of the counter for the names of Events.
     pub(crate) fn next_serial(&mut self) -> u64 {
         self.serial += 1;
         self.serial
     }
 
-    /// Returns the next Event with an age that is to be checked at this time of the simulator's clock.
+    /// Returns the next Event that may be too old at the time `tick` of the simulator's clock.
     pub(crate) fn next_old(&mut self, tick: Duration) -> Option<NamespacedName> {
         self.kept.front().filter(|(at, _)| *at <= tick)?;
         self.kept.pop_front().map(|(_, name)| name)

@@ -1,4 +1,4 @@
-//! Machine: the writes of the simulator: calls of the registry's verbs, as the users of the simulated components.
+//! Machine: the writes of the simulator: calls of the registry's verbs as the users of the controllers and kubelets.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -25,19 +25,19 @@ use crate::state::facts::{
 use crate::state::kinds::Kinds;
 use crate::state::work_queue::WorkQueue;
 
-/// The field manager of all writes of kube-controller-manager.
+/// The field manager of all writes of the controllers, which upstream run in kube-controller-manager.
 const CONTROLLERS: &str = "kube-controller-manager";
 const SCHEDULER: &str = "kube-scheduler";
 const KUBELET: &str = "kubelet";
 
-/// A write by a controller to an object itself, not to a subresource.
+/// A write by a controller to the object itself, not to `/status` or another subresource.
 pub(crate) const MAIN: (Component, Subresource) = (Component::Controllers, Subresource::Main);
 
 #[derive(Debug, Clone)]
 pub(crate) struct PlayerSettings {
     pub(crate) speed: Speed,
     pub(crate) seed: u64,
-    /// The failures that tests requested in addition to annotations, the newest last.
+    /// The failures that tests requested with `fail_pods`, the newest last; the newest that matches a Pod wins.
     pub(crate) failures: Vec<PodFailureRequest>,
 }
 
@@ -52,36 +52,36 @@ pub(crate) struct PodFailureRequest {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TurnTime {
-    /// The server's wall time, which is written into objects.
+    /// The server's wall time, which is written into fields such as `lastTransitionTime`.
     pub(crate) wall: Timestamp,
-    /// The simulator's own clock, by which its delays are measured.
+    /// The simulator's own clock, by which delays are measured; it stands still while no task drives the simulator.
     pub(crate) tick: Duration,
 }
 
-/// The state of the simulator that is not in the store.
+/// What the simulator remembers between turns and does not keep in objects.
 #[derive(Debug, Default)]
 pub(crate) struct PlayerMemory {
-    /// The Pods that the simulator made unready because of a requested failure.
+    /// The Pods that the simulator made unready for a requested failure, and may make ready again.
     pub(crate) made_unready: HashSet<SimulatedKey>,
-    /// The Pods with containers that the kubelet has asked to stop.
+    /// The terminating Pods for which the kubelet's `Killing` Events were already written.
     pub(crate) stopping: HashSet<SimulatedKey>,
-    /// The number of Pod addresses that were assigned so far.
+    /// The number of Pod addresses that were assigned so far, from which the next address is computed.
     pub(crate) addresses: u32,
-    /// The recent failures of Jobs, by uid.
+    /// The recent Pod failures of Jobs, by the uid of the Job.
     pub(crate) backoffs: HashMap<Arc<str>, JobBackoff>,
     pub(crate) recorder: Recorder,
-    /// The names of the volumes that claims are bound to.
+    /// The name of the PersistentVolume to which each PersistentVolumeClaim is bound.
     pub(crate) bound: HashMap<NamespacedName, Arc<str>>,
 }
 
-/// The number and the time (of the simulator's clock) of a Job's failures since a success.
+/// The number of a Job's Pod failures since the last success, and the time of the newest on the simulator's clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct JobBackoff {
     pub(crate) failures: u32,
     pub(crate) last: Duration,
 }
 
-/// The data that the controllers read and write during a turn.
+/// What a controller reads and writes in one turn: a run of the simulator with the registry locked.
 pub(crate) struct TurnContext<'a> {
     pub(crate) registry: &'a mut Registry,
     pub(crate) cluster: &'a ClusterFacts,
@@ -91,13 +91,13 @@ pub(crate) struct TurnContext<'a> {
     pub(crate) timers: &'a mut BTreeSet<(Duration, SimulatedKey)>,
     pub(crate) memory: &'a mut PlayerMemory,
     pub(crate) writes_events: bool,
-    /// Whether the simulator binds volumes, so that Pods wait for their volumes.
+    /// Whether the simulator binds volumes. If so, the scheduler lets Pods wait until their claims are bound.
     pub(crate) binds_volumes: bool,
     pub(crate) now: TurnTime,
-    /// The object that this turn reconciles with the controller of its kind.
+    /// The object that its controller reconciles in this turn.
     pub(crate) key: &'a SimulatedKey,
     pub(crate) writes: usize,
-    /// The approximate maximum of writes in this turn; the rest is requeued (PLAY-7).
+    /// The number of writes at which a turn ends and queues its object again, so that requests get the lock (PLAY-7).
     pub(crate) write_limit: usize,
 }
 
@@ -110,7 +110,7 @@ impl TurnContext<'_> {
     ) -> Option<Arc<Stored>> {
         let stored = self.stored(self.kinds.of(kind), namespace, name)?;
         Some(match kind {
-            // Pods are many and most of them do not change, so their decoded form is not kept in memory (SRV-STORE-7).
+            // Pods are many, and most of them do not change, so decoded Pods are not kept in memory (SRV-STORE-7).
             SimulatedKind::Pod => stored.borrowed(),
             _ => stored,
         })
@@ -130,7 +130,7 @@ impl TurnContext<'_> {
         store.get(&resource.storage, namespace, name).cloned()
     }
 
-    /// Returns the objects of a resource that the controller with this uid controls.
+    /// Returns the objects of a resource that name this uid as their controller in `ownerReferences`.
     pub(crate) fn controlled(&self, resource: &Resource, uid: &str) -> Vec<Arc<Stored>> {
         let mut found = self.registry.dependents_in(&resource.storage, uid);
         found.retain(|one| controller_of(one.lean()).is_some_and(|own| *own.uid == *uid));
@@ -146,7 +146,7 @@ impl TurnContext<'_> {
         self.create_as(Component::Controllers, resource, namespace, body)
     }
 
-    /// Like [`create`](Self::create), as the user of another component.
+    /// Like [`create`](Self::create), but as the user of this component.
     pub(crate) fn create_as(
         &mut self,
         component: Component,
@@ -162,7 +162,7 @@ impl TurnContext<'_> {
         Ok(written.object.stored)
     }
 
-    /// Replaces an object or its status. If the server refuses, nothing happens until the next change of the object.
+    /// Replaces an object or its status. A refusal is ignored: the next change of the object starts a new attempt.
     pub(crate) fn update(
         &mut self,
         resource: &Resource,
@@ -178,12 +178,12 @@ impl TurnContext<'_> {
         written.ok().map(|written| written.object.stored)
     }
 
-    /// Writes a status of the reconciled object if it differs. Returns whether it is stored.
+    /// Writes the status of the reconciled object, unless it is equal already. Returns false if the server refused.
     pub(crate) fn write_status(&mut self, stored: &Stored, status: impl Into<Value>) -> bool {
         self.write_status_as(Component::Controllers, stored, status.into(), None)
     }
 
-    /// Like [`write_status`](Self::write_status), as a component, and with an annotation.
+    /// Like [`write_status`](Self::write_status), as the user of a component, and with an annotation to set.
     pub(crate) fn write_status_as(
         &mut self,
         component: Component,
@@ -196,8 +196,8 @@ impl TurnContext<'_> {
         if annotation.is_none() && lean["status"] == status {
             return true;
         }
-        // Sends the stored metadata along: for most kinds a write to the status also replaces metadata, so labels and
-        // annotations that are left out would be deleted.
+        // The request repeats the stored metadata: for most kinds a status write also replaces labels and annotations,
+        // so leaving them out would delete them.
         let mut object = json!({
             "apiVersion": lean["apiVersion"],
             "kind": lean["kind"],
@@ -225,7 +225,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Deletes exactly this object, by its uid. Returns whether the server allowed it.
+    /// Deletes exactly this object, by its uid, with `grace` seconds to end. Returns false if the server refused.
     pub(crate) fn delete(
         &mut self,
         resource: &Resource,
@@ -245,12 +245,12 @@ impl TurnContext<'_> {
         };
         let namespace = Some(&*stored.namespace).filter(|_| resource.namespaced);
         let target = ObjectTarget::object(resource, namespace, &stored.name);
-        // An error is not reported, because the object may have been deleted meanwhile.
+        // An error is ignored, because it usually means that the object was deleted meanwhile.
         let deleted = self.registry.delete(target, &options, self.now.wall);
         deleted.is_ok()
     }
 
-    /// Binds a Pod to a node, as the scheduler does. Returns whether the Pod is bound.
+    /// Binds a Pod to a node, as the scheduler does. Returns false if the server refused.
     pub(crate) fn bind(&mut self, pod: &Stored, node: &str) -> bool {
         self.writes += 1;
         let body = json!({
@@ -266,11 +266,11 @@ impl TurnContext<'_> {
             body: &body,
         };
         let options = self.options(Component::Scheduler);
-        // The binding fails if the Pod was bound meanwhile, which is no error.
+        // The server refuses if the Pod was bound meanwhile, which is no error.
         self.registry.act(request, &options, self.now.wall).is_ok()
     }
 
-    /// Makes `owner` the controller of an object that has no controller.
+    /// Adds `owner` to the owner references of an object, as its controller. The object has no controller before.
     pub(crate) fn adopt(&mut self, kind: SimulatedKind, object: &Stored, owner: &Stored) {
         let tracked = owner.lean()["kind"] == "Job";
         let owner = controller_reference(owner);
@@ -288,7 +288,7 @@ impl TurnContext<'_> {
         });
     }
 
-    /// Removes the owner reference to `owner` from an object, and the finalizer of that owner's controller.
+    /// Removes the owner reference to `owner` from an object, and, if `owner` is a Job, the Job's finalizer.
     pub(crate) fn disown(&mut self, kind: SimulatedKind, object: &Stored, owner: &Stored) {
         let uid = owner.meta("uid").to_owned();
         let tracked = owner.lean()["kind"] == "Job";
@@ -309,12 +309,12 @@ impl TurnContext<'_> {
         });
     }
 
-    /// Returns whether the turn's writes are used up.
+    /// Returns whether this turn has made its maximum number of writes.
     pub(crate) fn is_at_write_limit(&self) -> bool {
         self.writes >= self.write_limit
     }
 
-    /// Returns whether this turn has reached its maximum number of writes, and then requeues the reconciled object.
+    /// Returns whether this turn has made its maximum number of writes. If so, queues the reconciled object again.
     pub(crate) fn is_interrupted(&mut self) -> bool {
         let is_interrupted = self.is_at_write_limit();
         if is_interrupted {
@@ -323,7 +323,7 @@ impl TurnContext<'_> {
         is_interrupted
     }
 
-    /// Queues the reconciled object again, behind all waiting objects.
+    /// Queues the reconciled object again, behind all objects of its class.
     pub(crate) fn requeue(&mut self) {
         self.work_queue.add(self.key.clone());
     }

@@ -1,4 +1,4 @@
-//! Machine: writes Events about the work of the simulated components, through the registry's verbs.
+//! Machine: writes the Events of the controllers, the scheduler and the kubelets, through the registry's verbs.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::turn_context::TurnContext;
 use crate::state::facts::{Component, name_of, object_reference, text, time};
 
 impl TurnContext<'_> {
-    /// Writes a normal Event from the controller of the reconciled object.
+    /// Writes an Event of type `Normal` about an object, as the controller of the reconciled object.
     pub(crate) fn report(
         &mut self,
         about: &Stored,
@@ -21,7 +21,7 @@ impl TurnContext<'_> {
         self.event(about, &EventContent::normal(reason, message));
     }
 
-    /// Writes a warning from the controller of the reconciled object.
+    /// Writes an Event of type `Warning` about an object, as the controller of the reconciled object.
     pub(crate) fn warn(
         &mut self,
         about: &Stored,
@@ -31,7 +31,7 @@ impl TurnContext<'_> {
         self.event(about, &EventContent::warning(reason, message));
     }
 
-    /// Records an Event about an object: creates it, or increases the count of an existing one.
+    /// Writes an Event about an object: creates it, or raises the count of the existing Event with the same message.
     pub(crate) fn event(&mut self, about: &Stored, content: &EventContent) {
         if !self.writes_events {
             return;
@@ -101,7 +101,7 @@ impl TurnContext<'_> {
         });
         let now = self.wall();
         if content.by == Component::Scheduler {
-            // The scheduler writes Events of `events.k8s.io`, which have a single time.
+            // The scheduler uses the API group `events.k8s.io`: its Events have one time, `eventTime`.
             event["eventTime"] = json!(format!("{:.6}", self.now.wall));
             event["action"] = json!(match content.reason {
                 "Scheduled" => "Binding",
@@ -121,7 +121,7 @@ impl TurnContext<'_> {
         event
     }
 
-    /// Deletes the Events that are too old, as long as the turn has writes left.
+    /// Deletes Events older than `EVENT_TTL`, until none is left or the turn has made its maximum number of writes.
     pub(crate) fn delete_old_events(&mut self) {
         let kind = &self.kinds.events;
         while !self.is_at_write_limit() {
@@ -134,7 +134,7 @@ impl TurnContext<'_> {
             let last = time(&event.lean()["lastTimestamp"]);
             let last = last.or_else(|| time(&event.lean()["eventTime"]));
             let age = last.map_or(i64::MAX, |last| self.seconds_since(last));
-            // An Event that was counted again is younger, and has a later entry in the queue.
+            // An Event that was counted again since then is younger, and has a later entry in the queue.
             if age.unsigned_abs() >= EVENT_TTL.as_secs() {
                 self.delete(kind, &event, None);
             }

@@ -8,7 +8,7 @@ use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{items, text};
 
 impl TurnContext<'_> {
-    /// Writes the Events about containers that started or failed to start.
+    /// Writes the Events that containers were started, or why they failed to start.
     pub(crate) fn record_started(&mut self, pod: &Stored, containers_state: ContainersState) {
         if !self.writes_events || containers_state == ContainersState::Creating {
             return;

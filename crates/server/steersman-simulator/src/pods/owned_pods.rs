@@ -1,4 +1,4 @@
-//! Machine: functions that the controllers of Pods share: create and adopt Pods, and choose the Pods to delete.
+//! Machine: what the controllers of Pods share: creating and adopting Pods, and choosing the Pods to delete.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::state::facts::{
     count, name_of, stage_of,
 };
 
-/// The time that a controller waits after the server refused to create a Pod.
+/// The time until a controller tries again after the server refused to create a Pod.
 const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 impl<'a> TurnContext<'a> {
-    /// Builds a Pod from a template, owned by `owner`. The name of the Pod starts with the name of the owner.
+    /// Builds a Pod from a template, with `owner` as its controller and the owner's name at the start of its name.
     pub(crate) fn pod_of(owner: &Stored, template: &Value) -> Value {
         let mut metadata = json!({
             "generateName": format!("{}-", owner.name),
@@ -34,10 +34,10 @@ impl<'a> TurnContext<'a> {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
     }
 
-    /// Creates a Pod for an owner. If the server refuses the Pod, requeues the owner.
+    /// Creates a Pod for an owner. If the server refuses, queues the owner again after `RETRY_AFTER_REFUSAL`.
     ///
     /// # Errors
-    /// Returns the server's refusal.
+    /// Returns the `Status` of the refusal.
     pub(crate) fn create_pod(&mut self, owner: &Stored, pod: Value) -> Result<(), Status> {
         let pods = self.kinds.of(SimulatedKind::Pod);
         let name = pod["metadata"]["name"].clone();
@@ -82,9 +82,9 @@ impl<'a> TurnContext<'a> {
         }
     }
 
-    /// Adopts the Pods without a controller that the owner's selector matches, and removes the owner reference of Pods
-    /// that the selector no longer matches. Returns whether a Pod changed: the owner is then processed again once the
-    /// facts include the change (PLAY-2).
+    /// Adopts the Pods without a controller that the owner's selector matches, and removes the owner reference of its
+    /// Pods that the selector no longer matches. Returns whether a Pod changed; then the owner is processed again once
+    /// the simulator has read the change (PLAY-2).
     ///
     /// Upstream: `PodControllerRefManager.ClaimPods`.
     pub(crate) fn claim_pods(&mut self, owner: &Stored) -> bool {
@@ -105,7 +105,7 @@ impl<'a> TurnContext<'a> {
             });
             named && selector.matches_labels(|key| pod.label(key))
         };
-        // A ReplicaSet neither adopts nor releases finished Pods.
+        // A ReplicaSet leaves finished Pods as they are.
         let concerns = |pod: &Stored| match stage_of(pod.lean()) {
             PodStage::Terminating => false,
             PodStage::Finished => kind != SimulatedKind::ReplicaSet,
@@ -116,7 +116,7 @@ impl<'a> TurnContext<'a> {
             let Some(pod) = self.get(SimulatedKind::Pod, &name.0, &name.1) else {
                 continue;
             };
-            // Most Pods still match the selector, and this check needs no decoded Pod.
+            // Most Pods still match. This check reads the labels without decoding the Pod.
             if fits(&pod) {
                 continue;
             }
@@ -150,7 +150,7 @@ impl<'a> TurnContext<'a> {
         self.cluster.pods.get(&name_of(pod))
     }
 
-    /// Returns whether a Pod has been ready for this number of seconds. If not, requeues its owner for that time.
+    /// Returns whether a Pod has been ready for this number of seconds. If not, queues its owner for that time.
     pub(crate) fn is_available(&mut self, pod: &PodFacts, seconds: i64) -> bool {
         if !pod.ready {
             return false;
@@ -163,7 +163,7 @@ impl<'a> TurnContext<'a> {
         at <= self.now.tick
     }
 
-    /// Returns `many` active Pods in the order of deletion: not ready first, then by cost and age.
+    /// Returns `many` active Pods in upstream's order of deletion: not ready first, then by deletion cost and age.
     pub(crate) fn pods_to_delete(&self, owner: &Stored, many: usize) -> Vec<Arc<Stored>> {
         let cluster = self.cluster;
         let active = cluster.own(owner.meta("uid")).filter_map(|(name, facts)| {
@@ -177,7 +177,7 @@ impl<'a> TurnContext<'a> {
         });
         let stored = |name: &NamespacedName| self.get(SimulatedKind::Pod, &name.0, &name.1);
         if self.cluster.tally(owner.meta("uid")).active <= count(many) {
-            // If all active Pods are to be deleted, their order does not matter.
+            // All active Pods are deleted, so their order does not matter.
             let some = active.take(self.write_limit.max(1));
             return some.filter_map(|(_, name)| stored(name)).collect();
         }
@@ -193,7 +193,7 @@ impl<'a> TurnContext<'a> {
     }
 }
 
-/// Returns the label selector of a controller; `None` if the controller has none.
+/// Returns the parsed `spec.selector` of a controller; `None` if it has none or if it does not parse.
 pub(crate) fn selector_of(object: &Value) -> Option<LabelSelector> {
     let selector = &object["spec"]["selector"];
     if !selector.is_object() {
@@ -203,7 +203,7 @@ pub(crate) fn selector_of(object: &Value) -> Option<LabelSelector> {
     (!parsed.is_empty()).then_some(parsed)
 }
 
-/// Replaces the condition with the same type in a list, or appends the condition.
+/// Replaces the condition of the same type in a list of conditions, or appends the new one.
 pub(crate) fn set_condition(conditions: &mut Vec<Value>, condition: Value) {
     let mut known = conditions.iter_mut();
     match known.find(|one| one["type"] == condition["type"]) {

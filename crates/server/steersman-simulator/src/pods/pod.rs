@@ -1,4 +1,4 @@
-//! Machine: the scheduler and the kubelets: they bind, start, complete and terminate Pods.
+//! Machine: the scheduler and the kubelets, which bind, start, complete and terminate Pods.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::state::facts::{
 use crate::state::nodes;
 
 impl TurnContext<'_> {
-    /// Takes the next step in the life of a Pod if the step is due, or else requeues the Pod for that time.
+    /// Makes the next change in the life of a Pod if it is due, or else queues the Pod for the time at which it is.
     pub(crate) fn reconcile_pod(&mut self) {
         let Some(pod) = self.object() else { return };
         let Some(facts) = self.facts(&pod) else {
@@ -39,7 +39,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns whether a Pod's stage has lasted for `duration`. If not, requeues the Pod for that time.
+    /// Returns whether a Pod has been in its stage for `duration`. If not, queues the Pod for the end of that time.
     fn is_due(&mut self, facts: &PodFacts, duration: Duration) -> bool {
         let at = facts.since.saturating_add(duration);
         let due = at <= self.now.tick;
@@ -134,7 +134,7 @@ impl TurnContext<'_> {
     }
 
     fn run(&mut self, pod: &Stored, facts: &PodFacts, failure: Option<PodFailure>) {
-        // The simulator undoes only its own changes of a Pod's status; a status that a client reports stays.
+        // The simulator only undoes its own changes of a Pod's status: a status that a client reported stays (PLAY-1).
         let made_unready = self.memory.made_unready.contains(self.key);
         match failure {
             Some(PodFailure::Failed) => {
@@ -171,7 +171,7 @@ impl TurnContext<'_> {
             self.report_containers(pod, ContainersState::CrashLoop(count));
             return self.record_back_off(pod);
         }
-        // The next failure is due after the sum of all restart delays up to this one.
+        // The next failure is due after the sum of all restart delays so far, from the start of the containers on.
         let over = (0..=count.min(1_000)).map(wait);
         let at = over.fold(facts.since, Duration::saturating_add);
         if at > self.now.tick {
@@ -185,7 +185,7 @@ impl TurnContext<'_> {
     fn end(&mut self, pod: &Stored, facts: &PodFacts, failure: Option<PodFailure>) {
         let grace = number(&pod.lean()["metadata"]["deletionGracePeriodSeconds"], 0);
         if grace == 0 {
-            // Only finalizers hold the Pod now, and a kubelet does not remove finalizers.
+            // Only finalizers hold the Pod now, and a kubelet removes none.
             return;
         }
         let runs = facts.ready || !text(&pod.lean()["status"], "podIP").is_empty();
@@ -208,7 +208,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Writes the status that a kubelet reports for a Pod with containers in this state.
+    /// Writes the status that a kubelet reports for a Pod when all its containers are in this state.
     fn report_containers(&mut self, pod: &Stored, containers_state: ContainersState) {
         let known = text(&pod.lean()["status"], "podIP");
         let own = if known.is_empty() {
@@ -233,7 +233,7 @@ impl TurnContext<'_> {
         self.write_status_as(Component::Kubelet, pod, status, None);
     }
 
-    /// Returns the wall time in the format of object fields.
+    /// Returns the server's wall time as objects have it, such as `2024-03-10T23:30:15Z`.
     pub(crate) fn wall(&self) -> String {
         steersman_registry::time_text(self.now.wall)
     }
@@ -252,7 +252,7 @@ impl TurnContext<'_> {
             object["status"] = nodes::node_status(number, &self.wall());
             let updated = self.update(kind, (Component::Kubelet, Subresource::Status), object);
             let Some(node) = updated else { continue };
-            // A new Node has a not-ready taint, which is removed because the node is ready.
+            // The server gave the new Node a taint that keeps Pods away. It is removed, because the Node is ready.
             self.edit(SimulatedKind::Node, &node, |node| {
                 if let Some(spec) = node["spec"].as_object_mut() {
                     spec.remove("taints");

@@ -1,4 +1,4 @@
-//! Machine: the Pod statuses that a kubelet reports.
+//! Machine: builds the Pod statuses that a kubelet reports.
 
 use serde_json::{Value, json};
 
@@ -10,22 +10,22 @@ use crate::state::facts::{
 pub(crate) enum ContainersState {
     Creating,
     Running,
-    /// The containers run and are not ready.
+    /// The containers run, but their Pod is not ready.
     Unready,
-    /// The containers exited with code 0.
+    /// The containers exited with code 0, and the Pod succeeded.
     Succeeded,
-    /// The containers exited with this code, which is not 0.
+    /// The containers exited with this code, which is not 0, and the Pod failed.
     Failed(i64),
-    /// The containers were stopped on request.
+    /// The containers were stopped because the Pod is deleted.
     Killed,
-    /// The containers exited, and wait before their restart with this number.
+    /// The containers exited, and wait for their next restart; the number is that of their restarts so far.
     CrashLoop(i64),
     /// The images of the containers cannot be pulled.
     ImagePull,
 }
 
 impl ContainersState {
-    /// Returns the end state for the exit code in the Pod's annotation, or else for `code`.
+    /// Returns the end state for the exit code in the Pod's annotation, or for `code` if the annotation is absent.
     pub(crate) fn ended(pod: &Value, code: i64) -> Self {
         match exit_code(pod).unwrap_or(code) {
             0 => Self::Succeeded,
@@ -33,7 +33,7 @@ impl ContainersState {
         }
     }
 
-    /// Returns whether the containers have stopped and will not restart.
+    /// Returns whether the containers have exited and are not restarted.
     fn is_over(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed(_) | Self::Killed)
     }
@@ -45,7 +45,7 @@ fn exit_code(pod: &Value) -> Option<i64> {
 }
 
 pub(crate) fn pod_address(number: u32) -> String {
-    // The addresses are from 10.244.0.0 to 10.255.255.255, which is room for 786,000 Pods.
+    // The range from 10.244.0.0 to 10.255.255.255 has addresses for 786,000 Pods; then they repeat.
     let [_, b, c, d] = (number % 0x000c_0000).to_be_bytes();
     format!("10.{}.{c}.{d}", 244 + b)
 }
@@ -97,7 +97,7 @@ pub(crate) fn status(
     status
 }
 
-/// Writes the generation of a Pod, if it has one, into a status or a condition of the Pod.
+/// Sets `observedGeneration` in a Pod's status or condition to the Pod's generation, if the Pod has one.
 pub(super) fn observe_generation(written: &mut Value, pod: &Value) {
     let generation = &pod["metadata"]["generation"];
     if !generation.is_null() {
@@ -105,7 +105,7 @@ pub(super) fn observe_generation(written: &mut Value, pod: &Value) {
     }
 }
 
-/// Builds the conditions of a Pod. Conditions of other writers stay.
+/// Builds the conditions in a Pod's status. Conditions of types that a kubelet does not write stay.
 fn conditions(pod: &Value, containers_state: ContainersState, ready: bool, now: &str) -> Value {
     let names = items(&pod["spec"]["containers"]).map(|container| text(container, "name"));
     let names: Vec<&str> = names.collect();
@@ -141,7 +141,7 @@ fn conditions(pod: &Value, containers_state: ContainersState, ready: bool, now: 
     Value::Array(list)
 }
 
-/// Builds one condition of a Pod. Its transition time stays if its status is unchanged. A true condition has no reason.
+/// Builds one condition of a Pod. If its status is the old one, so is the transition time. A true one has no reason.
 fn condition(
     pod: &Value,
     kind: &str,
@@ -272,7 +272,7 @@ fn state(
     }
 }
 
-/// Returns the seconds of delay before the restart of a container that exited `count` times.
+/// Returns the delay, in seconds, before the next restart after `count` restarts: 10, 20, 40, … up to 300.
 pub(crate) fn crash_delay(count: i64) -> i64 {
     let doubled = u32::try_from(count.clamp(0, 10)).unwrap_or(0);
     10_i64.saturating_mul(1 << doubled).min(300)
@@ -282,13 +282,13 @@ pub(crate) fn restarts(pod: &Value) -> i64 {
     number(&pod["status"]["containerStatuses"][0]["restartCount"], 0)
 }
 
-/// Returns an invented digest of an image; equal images have equal digests.
+/// Returns an invented digest for an image, which is the same for the same image.
 fn digest(image: &str) -> String {
     let parts = ["a", "b", "c", "d"].map(|salt| pseudo_random(&[salt, image]));
     parts.iter().map(|part| format!("{part:016x}")).collect()
 }
 
-/// Returns the reason in the Pod's status for which its containers wait; empty if they do not wait.
+/// Returns why the containers of a Pod wait, such as `CrashLoopBackOff`; empty if they do not wait.
 pub(crate) fn waiting_reason(pod: &Value) -> &str {
     let state = &pod["status"]["containerStatuses"][0]["state"];
     text(&state["waiting"], "reason")

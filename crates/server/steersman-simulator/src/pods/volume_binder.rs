@@ -15,19 +15,19 @@ use crate::state::facts::{
     object_reference, text,
 };
 
-/// The provisioner of the default class, which a claim without a StorageClass gets.
+/// The provisioner of volumes for claims without a StorageClass.
 const PROVISIONER: &str = "play.steersman";
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
 struct ClassSettings {
     provisioner: String,
     reclaim: String,
-    /// Whether a volume is created only when a Pod uses the claim (`WaitForFirstConsumer`).
+    /// Whether a volume is created only once a Pod uses the claim (`WaitForFirstConsumer`).
     waits: bool,
 }
 
 impl TurnContext<'_> {
-    /// Binds an unbound claim, or applies the reclaim policy to the volume of a deleted claim.
+    /// Binds an unbound claim to a volume. For a deleted claim (`None`), applies the reclaim policy to its volume.
     pub(crate) fn reconcile_volume_claim(&mut self, claim: Option<&Stored>) {
         let name = self.key.namespaced_name();
         let Some(claim) = claim else {
@@ -55,7 +55,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Marks a volume without a claim as available, or applies the reclaim policy to the volume of a deleted claim.
+    /// Marks an unbound volume as available, or applies the reclaim policy if the volume's claim was deleted.
     pub(crate) fn reconcile_volume(&mut self, volume: &Stored) {
         let of = &volume.lean()["spec"]["claimRef"];
         let phase = text(&volume.lean()["status"], "phase");
@@ -70,7 +70,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns the scheduler's message if a Pod must wait until its claims are bound.
+    /// Returns the scheduler's message if a claim of a Pod is missing or unbound, so that the Pod must wait.
     pub(crate) fn claim_wait_message(&mut self, pod: &Stored) -> Option<String> {
         let mut waits = None;
         for volume in items(&pod.lean()["spec"]["volumes"]) {
@@ -80,7 +80,7 @@ impl TurnContext<'_> {
             match self.get(SimulatedKind::Claim, &pod.namespace, name) {
                 None => waits = Some(format!("persistentvolumeclaim \"{name}\" not found")),
                 Some(claim) if text(&claim.lean()["status"], "phase") != "Bound" => {
-                    // The claim waits for the first Pod that uses it, which is this Pod.
+                    // The claim has waited for a Pod that uses it, so its volume can be created now.
                     let claim = SimulatedKey::of(SimulatedKind::Claim, &claim);
                     self.work_queue.add(claim);
                     let why = "pod has unbound immediate PersistentVolumeClaims";
@@ -92,7 +92,7 @@ impl TurnContext<'_> {
         waits
     }
 
-    /// Returns the smallest available volume that fits a claim.
+    /// Returns the smallest available volume that is large enough and fits the claim's selector, class and modes.
     fn matching_volume(&self, claim: &Stored) -> Option<Arc<Stored>> {
         let spec = &claim.lean()["spec"];
         let wanted = size(&spec["resources"]["requests"]["storage"]);
@@ -126,7 +126,7 @@ impl TurnContext<'_> {
         .cloned()
     }
 
-    /// Creates a volume for a claim, if the claim's StorageClass provisions volumes and does not wait for a Pod.
+    /// Creates a volume for a claim, if the claim's StorageClass creates volumes and does not wait for a Pod.
     fn provision(&mut self, claim: &Stored) -> Option<Arc<Stored>> {
         let spec = &claim.lean()["spec"];
         let class = match self.class_of(claim) {
@@ -172,11 +172,11 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns the settings of a claim's StorageClass; `None` if volumes for the claim are created by hand. A claim
-    /// without a class gets the default class.
+    /// Returns the settings of a claim's StorageClass. `None` means that the class creates no volumes. A claim without
+    /// a class gets the settings of the simulator's own provisioner.
     ///
     /// # Errors
-    /// Returns the Event that the StorageClass does not exist.
+    /// Returns the Event to write if the StorageClass does not exist, or if the claim names the class `""`.
     fn class_of(&self, claim: &Stored) -> Result<Option<ClassSettings>, EventContent> {
         let Some(name) = claim.lean()["spec"]["storageClassName"].as_str() else {
             return Ok(Some(ClassSettings {
@@ -272,7 +272,7 @@ impl TurnContext<'_> {
     }
 }
 
-/// Returns whether a volume is bound to no other claim than `claim`.
+/// Returns whether a volume is unbound, or bound to or reserved for `claim`.
 fn is_free_for(volume: &Value, claim: &Stored) -> bool {
     let of = &volume["spec"]["claimRef"];
     let own = of["namespace"] == *claim.namespace && of["name"] == *claim.name;

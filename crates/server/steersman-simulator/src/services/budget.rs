@@ -1,4 +1,4 @@
-//! Machine: the PodDisruptionBudget controller, which computes how many Pods may be evicted.
+//! Machine: the controller of PodDisruptionBudgets, which computes how many Pods may be evicted.
 //!
 //! Upstream: `pkg/controller/disruption`.
 
@@ -18,21 +18,21 @@ use crate::state::facts::{
     is_condition_true, is_terminating, name_of, number, scaled_value, text, time, transition_time,
 };
 
-/// The time, in seconds, after which an evicted Pod that still exists counts as available again.
+/// The time, in seconds, after which an evicted Pod that still exists counts as healthy again.
 const EVICTION_TIMEOUT_SECONDS: i64 = 120;
 
-/// The number of Pods that a budget expects, and the number of them that must be healthy.
+/// The number of Pods that a budget expects (`expectedPods`), and how many must be healthy (`desiredHealthy`).
 #[derive(Debug, Clone, Copy)]
 struct BudgetTarget {
     expected: i64,
     healthy: i64,
 }
 
-/// The uid of a controller of Pods, and the number of replicas that the controller wants.
+/// The uid of a controller of Pods, and the number of replicas in its spec.
 type Scale = (Arc<str>, i64);
 
 impl TurnContext<'_> {
-    /// Writes the status of a budget: the number of healthy Pods, and the number of Pods that may be evicted.
+    /// Writes the status of a budget: how many of its Pods are healthy, and how many may be evicted.
     pub(crate) fn reconcile_budget(&mut self, budget: &Stored) {
         let Some(selector) = self.cluster.budgets.get(&name_of(budget)) else {
             return;
@@ -107,10 +107,10 @@ impl TurnContext<'_> {
         Value::Array(conditions)
     }
 
-    /// Computes the target of a budget's spec for these Pods.
+    /// Computes how many of these Pods the budget expects, and how many of them must be healthy.
     ///
     /// # Errors
-    /// Fails with the reason why the target cannot be computed.
+    /// Fails with a message if the expected number is unknown, for instance because a controller has no scale.
     fn wanted(&self, budget: &Value, pods: &[Arc<Stored>]) -> Result<BudgetTarget, String> {
         let spec = &budget["spec"];
         let (most, least) = (&spec["maxUnavailable"], &spec["minAvailable"]);
@@ -129,7 +129,7 @@ impl TurnContext<'_> {
         Ok(BudgetTarget { expected, healthy })
     }
 
-    /// Sums up the replicas of the controllers of these Pods.
+    /// Returns the number of replicas that the controllers of these Pods want, each controller counted once.
     fn expected(&self, pods: &[Arc<Stored>]) -> Result<i64, String> {
         let mut scales: HashMap<Arc<str>, i64> = HashMap::new();
         for pod in pods {
@@ -153,7 +153,7 @@ impl TurnContext<'_> {
         Ok(scales.values().sum())
     }
 
-    /// Returns the uid and the replicas of a Pod's controller, or of the Deployment that owns that controller.
+    /// Returns uid and replicas of a Pod's controller, or of the Deployment that controls a ReplicaSet.
     fn replicas_of(
         &self,
         kind: SimulatedKind,
@@ -170,11 +170,11 @@ impl TurnContext<'_> {
         Some((top.meta("uid").into(), replicas))
     }
 
-    /// Returns the uid of a controller that is a custom resource, and the replicas in its scale; `None` if the
-    /// controller no longer exists.
+    /// Returns the uid of a controller of another kind, and the replicas in its scale subresource; `None` if the
+    /// controller does not exist.
     ///
     /// # Errors
-    /// Fails with the reason why the controller has no scale.
+    /// Fails with a message if the controller's kind is not served or has no scale.
     fn scale_of(&self, pod: &Stored, controller: &Controller) -> Result<Option<Scale>, String> {
         let owner = controlling_owner(pod.lean()).unwrap_or(&Value::Null);
         let (version, kind) = (text(owner, "apiVersion"), text(owner, "kind"));
@@ -204,7 +204,7 @@ impl TurnContext<'_> {
         Ok(Some((Arc::clone(&controller.uid), replicas)))
     }
 
-    /// Returns the existing Pods that were evicted within [`EVICTION_TIMEOUT_SECONDS`].
+    /// Returns the entries of `disruptedPods` for Pods that exist, at most [`EVICTION_TIMEOUT_SECONDS`] old.
     fn disrupted(&mut self, old: &Value, pods: &[Arc<Stored>]) -> Map<String, Value> {
         let mut kept = Map::new();
         for (name, since) in old["disruptedPods"].as_object().into_iter().flatten() {

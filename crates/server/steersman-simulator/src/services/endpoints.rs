@@ -13,9 +13,9 @@ use crate::state::facts::{
     stage_of, text,
 };
 
-/// Maximum number of endpoints per EndpointSlice.
+/// Maximum number of endpoints per EndpointSlice; more get further slices.
 const ENDPOINTS_PER_SLICE: usize = 100;
-/// Maximum number of addresses in an Endpoints object.
+/// Maximum number of addresses in an Endpoints object; further ones are left out.
 const MAX_ADDRESSES: usize = 1000;
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
@@ -24,8 +24,8 @@ const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 impl TurnContext<'_> {
     pub(crate) fn reconcile_service(&mut self, service: Option<&Stored>) {
         let Some(service) = service else {
-            // The garbage collector removes the EndpointSlices of a deleted Service; Endpoints have no owner, so they
-            // are deleted here.
+            // The garbage collector removes the EndpointSlices of a deleted Service. The Endpoints have no owner
+            // reference, so they are deleted here.
             let kind = &self.kinds.endpoints;
             if let Some(left) = self.stored(kind, &self.key.namespace, &self.key.name) {
                 self.delete(kind, &left, None);
@@ -56,7 +56,7 @@ impl TurnContext<'_> {
         let publish = service.lean()["spec"]["publishNotReadyAddresses"] == true;
         let ports = ports_of(service, pods.first().map(|pod| pod.lean()));
         let mut known = known.into_iter();
-        // A Service without Pods has one slice without endpoints.
+        // Without Pods, the Service has one slice without endpoints.
         let empty = pods.is_empty().then_some(pods);
         for chunk in pods.chunks(ENDPOINTS_PER_SLICE).chain(empty) {
             let endpoints: Vec<Value> = chunk.iter().map(|pod| endpoint(pod, publish)).collect();
@@ -119,7 +119,7 @@ impl TurnContext<'_> {
         self.create_or_update(kind, known, endpoints, &["subsets"]);
     }
 
-    /// Creates an object, or updates the given members of an existing one.
+    /// Creates an object, or replaces the named members in the existing object `known` if they differ.
     fn create_or_update(
         &mut self,
         kind: &Resource,
@@ -129,7 +129,7 @@ impl TurnContext<'_> {
     ) {
         let Some(known) = known else {
             let namespace = text(&wanted["metadata"], "namespace").to_owned();
-            // The create fails if a client created an object with this name, and that object stays unchanged.
+            // The create fails if a client has created an object of this name. That object stays as it is.
             let _ = self.create(kind, &namespace, wanted);
             return;
         };
@@ -170,7 +170,7 @@ fn target_reference(pod: &Stored) -> Value {
     })
 }
 
-/// Returns the ports of a Service, with named ports looked up in a Pod's containers.
+/// Returns the ports of a Service. A port name as the target is looked up in the containers of `pod`.
 fn ports_of(service: &Stored, pod: Option<&Value>) -> Value {
     let ports = items(&service.lean()["spec"]["ports"]);
     let named = |name: &str| {

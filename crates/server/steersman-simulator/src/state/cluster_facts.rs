@@ -1,5 +1,5 @@
-//! Machine: the facts that the simulator remembers of a cluster, updated from the changes of the store, and the
-//! decision which objects a change affects.
+//! Machine: what the simulator remembers of a cluster, kept up to date from the changes of the store, and which objects
+//! must be processed after a change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,38 +18,38 @@ use super::kinds::Kinds;
 use super::nodes::NodeFacts;
 use super::work_queue::WorkQueue;
 
-/// The facts about the Pods, nodes and Services of a cluster, as of the last change that was read.
+/// What the simulator remembers of Pods, Nodes and Services, as of the last change that it has read.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterFacts {
     pub(crate) pods: HashMap<NamespacedName, PodFacts>,
     pub(crate) nodes: BTreeMap<Arc<str>, NodeFacts>,
-    /// The number of Pods per node name, including names of nodes that do not exist.
+    /// The number of Pods per node name, also for names without a Node object.
     pub(crate) pods_per_node: HashMap<Arc<str>, i64>,
-    /// The numbers of Pods per state, by the uid of the Pods' controller.
+    /// The numbers of active, ready and terminating Pods, by the uid of their controller.
     tallies: HashMap<Arc<str>, PodTally>,
-    /// The Pods that their controller still has to process, by the uid of the controller.
+    /// The Pods that their controller still has to process or, as a Job, to count, by the controller's uid.
     own: HashMap<Arc<str>, BTreeSet<NamespacedName>>,
     set_controllers: HashMap<NamespacedName, Controller>,
-    /// The Services by key, to find those that select a Pod.
+    /// The Services, to find those with a selector that matches a Pod.
     services: BTreeMap<NamespacedName, Arc<Stored>>,
-    /// The selectors of PodDisruptionBudgets; `None` is a selector that matches nothing.
+    /// The selectors of the PodDisruptionBudgets; `None` is an absent or invalid selector, which matches no Pod.
     pub(crate) budgets: BTreeMap<NamespacedName, Option<LabelSelector>>,
     unscheduled: BTreeSet<NamespacedName>,
-    /// Pods and ReplicaSets without a controller.
+    /// The Pods and ReplicaSets without a controller, which a controller may adopt.
     orphans: BTreeSet<SimulatedKey>,
-    /// The keys of all objects that the simulator has seen and that were not deleted.
+    /// The keys of all objects in the store when it was last read, to find the ones that were deleted since.
     seen: BTreeSet<SimulatedKey>,
-    /// The revision up to which the changes of each kind were read; `None` if they were never read.
+    /// The revision up to which the changes of each kind are read; `None` for a kind that was never read.
     positions: [Option<u64>; KINDS.len()],
 }
 
-/// One reading of the store's changes, which queues the objects that they concern.
+/// One reading of the store's changes: updates `facts`, and queues the objects that the changes affect.
 pub(crate) struct FactsUpdate<'a> {
     pub(crate) facts: &'a mut ClusterFacts,
     pub(crate) work_queue: &'a mut WorkQueue,
     pub(crate) registry: &'a Registry,
     pub(crate) kinds: &'a Kinds,
-    /// The simulator's clock.
+    /// The time on the simulator's clock, from which the duration of a Pod's stage is measured.
     pub(crate) tick: Duration,
 }
 
@@ -58,19 +58,19 @@ impl ClusterFacts {
         self.tallies.get(uid).copied().unwrap_or_default()
     }
 
-    /// Returns the Pods that the controller with this uid still has to process, in the order of their names.
+    /// Returns the Pods that the controller with this uid still has to process, sorted by name.
     pub(crate) fn own(&self, uid: &str) -> impl Iterator<Item = (&NamespacedName, &PodFacts)> {
         let all = self.own.get(uid).into_iter().flatten();
         all.filter_map(|name| Some((name, self.pods.get(name)?)))
     }
 
-    /// Returns the Pods or ReplicaSets of a namespace that have no controller.
+    /// Returns the keys of the Pods or ReplicaSets in a namespace that have no controller.
     pub(crate) fn orphans(&self, kind: SimulatedKind, namespace: &Arc<str>) -> Vec<SimulatedKey> {
         let keys = keys_of(&self.orphans, kind, Some(namespace));
         keys.cloned().collect()
     }
 
-    /// Adds a Pod to the numbers of Pods, or removes it if `is_added` is false.
+    /// Adds a Pod to the tallies of its controller and its node, or removes it if `is_added` is false.
     fn count_pod(&mut self, name: &NamespacedName, facts: &PodFacts, is_added: bool) {
         let times = if is_added { 1 } else { -1 };
         if let Some(controller) = &facts.controller {
@@ -93,7 +93,7 @@ impl ClusterFacts {
         }
     }
 
-    /// Adds a Pod to the Pods of its controller, or removes it if `is_added` is false.
+    /// Adds a Pod to the set of Pods of its controller, or removes it if `is_added` is false.
     fn index_owned_pod(
         &mut self,
         name: &NamespacedName,
@@ -112,7 +112,7 @@ impl ClusterFacts {
 }
 
 impl FactsUpdate<'_> {
-    /// Reads the changes since the last call, or every object after a compaction (PLAY-3).
+    /// Reads the changes since the last call, or all objects if the store has forgotten some changes (PLAY-3).
     pub(crate) fn read_changes(&mut self) {
         for (at, (kind, ..)) in KINDS.into_iter().enumerate() {
             let (registry, storage) = (self.registry, &self.kinds.of(kind).storage);
@@ -127,13 +127,13 @@ impl FactsUpdate<'_> {
                     if let Some(old) = &change.old {
                         self.observe_old(kind, &change.new, old);
                     }
-                    // Only the newest state of an object counts, so a state that a later change replaced is skipped.
+                    // An object is processed in its newest state, so a state that a later change replaced is skipped.
                     let (namespace, name) = (&change.new.namespace, &change.new.name);
                     let newest = registry.store().get(storage, namespace, name);
                     if let Some(new) = newest.filter(|new| new.revision == change.revision) {
                         self.observe(kind, new);
                     } else if kind == SimulatedKind::ReplicaSet {
-                        // The former controller may adopt the object again.
+                        // The former controller may adopt the ReplicaSet again.
                         let controller = controller_of(&change.new.look());
                         self.queue_controller(controller.as_ref(), namespace);
                     }
@@ -145,7 +145,7 @@ impl FactsUpdate<'_> {
         }
     }
 
-    /// Queues every object of a kind, and every known object of the kind that no longer exists.
+    /// Queues every object of a kind, and every object that was seen earlier and is gone.
     fn relist(&mut self, kind: SimulatedKind) {
         let (registry, storage) = (self.registry, &self.kinds.of(kind).storage);
         let known = keys_of(&self.facts.seen, kind, None);
@@ -161,8 +161,7 @@ impl FactsUpdate<'_> {
         for stored in registry.store().list(storage, None) {
             self.observe(kind, stored);
             if kind == SimulatedKind::Pod {
-                // A missed change may have changed the labels of the object, so its controller checks the selector
-                // again.
+                // The labels may have changed in a change that was missed, so the controller checks its selector again.
                 let controller = controller_of(&stored.look());
                 self.add_release_candidate(controller.as_ref(), stored);
             }
@@ -171,7 +170,7 @@ impl FactsUpdate<'_> {
 
     fn observe(&mut self, kind: SimulatedKind, new: &Arc<Stored>) {
         let key = SimulatedKey::of(kind, new);
-        // `observe_pod` adds a Pod to `seen` itself, and only if the Pod is new.
+        // `observe_pod` adds the key of a new Pod to `seen` itself.
         if kind != SimulatedKind::Pod {
             self.facts.seen.insert(key.clone());
         }
@@ -217,7 +216,7 @@ impl FactsUpdate<'_> {
                 }
             }
             SimulatedKind::Volume => {
-                // A claim may wait for this volume, which has no claim.
+                // An unbound volume may fit a claim that waits for one.
                 if text(&new.lean()["spec"]["claimRef"], "uid").is_empty() {
                     self.queue_kind(SimulatedKind::Claim, None);
                 }
@@ -238,7 +237,7 @@ impl FactsUpdate<'_> {
         self.work_queue.add(key);
     }
 
-    /// Queues the objects that only the earlier state of a changed object affects.
+    /// Queues the objects that the earlier labels of a changed Pod affect: Services and budgets that selected it.
     fn observe_old(&mut self, kind: SimulatedKind, new: &Stored, old: &Stored) {
         if kind == SimulatedKind::Pod && !old.labelled_as(new) {
             self.queue_selecting(old);
@@ -262,8 +261,8 @@ impl FactsUpdate<'_> {
             }
             SimulatedKind::ReplicaSet => {
                 let known = self.facts.set_controllers.remove(&name);
-                // The controller of the last state differs from the known one if the change of the controller was
-                // missed.
+                // If the change of its controller was missed, the deleted Pod's last controller differs from the known
+                // one.
                 for controller in [known, controller_of(&gone.look())] {
                     self.queue_controller(controller.as_ref(), &gone.namespace);
                 }
@@ -335,7 +334,7 @@ impl FactsUpdate<'_> {
         self.facts.count_pod(&name, &facts, true);
         set_member(&mut self.facts.orphans, &key, controller.is_none());
         if controller.is_none() {
-            // An object of one of these kinds may have a selector that matches the Pod.
+            // The Pod has no controller, and an object of one of these kinds may adopt it.
             for kind in [
                 SimulatedKind::ReplicaSet,
                 SimulatedKind::StatefulSet,
@@ -356,7 +355,7 @@ impl FactsUpdate<'_> {
         }
     }
 
-    /// Queues the Services and the PodDisruptionBudgets that select a Pod.
+    /// Queues the Services and the PodDisruptionBudgets with a selector that matches a Pod.
     fn queue_selecting(&mut self, pod: &Stored) {
         let first = (Arc::clone(&pod.namespace), Arc::from(""));
         let is_near = |key: &NamespacedName| key.0 == pod.namespace;
@@ -376,7 +375,7 @@ impl FactsUpdate<'_> {
         }
     }
 
-    /// Queues unscheduled Pods, which may fit now, and DaemonSets, which may need other nodes.
+    /// Queues the unscheduled Pods, which may fit a node now, and the DaemonSets, which run a Pod per node.
     fn queue_after_node_change(&mut self) {
         for (namespace, name) in &self.facts.unscheduled {
             let key = SimulatedKey::new(SimulatedKind::Pod, namespace, name);
@@ -391,7 +390,7 @@ impl FactsUpdate<'_> {
         }
     }
 
-    /// Queues a controller to check whether its selector still matches a Pod.
+    /// Queues a controller, and notes that it must check whether its selector still matches this Pod.
     fn add_release_candidate(&mut self, controller: Option<&Controller>, pod: &Stored) {
         if let Some(key) = controller.and_then(|controller| controller.key(&pod.namespace)) {
             self.work_queue.add_release_candidate(key, name_of(pod));
@@ -399,7 +398,7 @@ impl FactsUpdate<'_> {
     }
 }
 
-/// Adds a value to a set, or removes it if `is_member` is false.
+/// Adds a value to a set if `is_member` is true; otherwise removes it.
 fn set_member<T: Ord + Clone>(set: &mut BTreeSet<T>, value: &T, is_member: bool) {
     if is_member {
         set.insert(value.clone());
@@ -420,7 +419,7 @@ fn keys_of<'a>(
     keys.range(first..).take_while(is_near)
 }
 
-/// Returns whether the selector of a Service matches a Pod; an empty selector matches nothing.
+/// Returns whether the selector of a Service matches the labels of a Pod; an empty selector matches no Pod.
 pub(crate) fn selects(selector: &Value, pod: &Stored) -> bool {
     selector.as_object().is_some_and(|wanted| {
         let fits = |(label, value): (&String, &Value)| pod.label(label) == value.as_str();
@@ -428,7 +427,7 @@ pub(crate) fn selects(selector: &Value, pod: &Stored) -> bool {
     })
 }
 
-/// Returns whether a selector matches a Pod; `None` matches nothing.
+/// Returns whether a label selector matches the labels of a Pod; `None` matches no Pod.
 pub(crate) fn selects_by(selector: Option<&LabelSelector>, pod: &Stored) -> bool {
     selector.is_some_and(|selector| selector.matches_labels(|key| pod.label(key)))
 }

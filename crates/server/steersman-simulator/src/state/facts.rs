@@ -1,4 +1,4 @@
-//! Words: the facts that the simulator remembers of an object, and functions that read fields of objects.
+//! Words: what the simulator remembers of an object, and functions that read fields of objects.
 
 use std::hash::Hasher as _;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use steersman_store::Stored;
 
 pub(crate) type NamespacedName = (Arc<str>, Arc<str>);
 
-/// The finalizer that holds a Pod of a Job until the Job has counted it.
+/// The finalizer that keeps a deleted Pod of a Job in the store until the Job has counted it.
 pub(crate) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// The kinds that the simulator reconciles or reads. `WorkQueue` decides about the order of processing.
+/// The kinds that the simulator reconciles or reads. `class_of` in `work_queue.rs` decides which come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum SimulatedKind {
     Node,
@@ -32,8 +32,8 @@ pub(crate) enum SimulatedKind {
     Budget,
 }
 
-/// Every kind in the order of the enum, with the group and the plural name of its resource, and with the name of the
-/// user that writes for its controller. The table is not formatted, so that a row takes one line.
+/// Every kind in the order of the enum, with the group and the plural name of its resource, and the name of its
+/// controller's ServiceAccount. The table is not formatted by rustfmt, so that a row takes one line.
 #[rustfmt::skip]
 pub(crate) const KINDS: [(SimulatedKind, &str, &str, &str); 13] = [
     (SimulatedKind::Node, "", "nodes", "node-controller"),
@@ -58,7 +58,7 @@ pub(crate) enum Component {
     Kubelet,
 }
 
-/// The key of an object that the simulator has to process.
+/// The key of an object in the queue: its kind, namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SimulatedKey {
     pub(crate) kind: SimulatedKind,
@@ -66,10 +66,10 @@ pub(crate) struct SimulatedKey {
     pub(crate) name: Arc<str>,
 }
 
-/// The controller in the owner references of an object.
+/// The owner reference with `controller: true` of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Controller {
-    /// The kind of the controller; `None` for a kind that the simulator does not handle.
+    /// The kind of the controller; `None` for a kind that the simulator does not know.
     pub(crate) kind: Option<SimulatedKind>,
     pub(crate) name: Arc<str>,
     pub(crate) uid: Arc<str>,
@@ -77,15 +77,15 @@ pub(crate) struct Controller {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PodStage {
-    /// The Pod is not bound to a node.
+    /// The Pod is not bound to a node yet.
     Unscheduled,
-    /// The Pod is bound to a node, and does not run.
+    /// The Pod is bound to a node, but its containers have not started.
     Scheduled,
-    /// The Pod runs, ready or not.
+    /// The phase of the Pod is `Running`, whether it is ready or not.
     Running,
-    /// The Pod succeeded or failed.
+    /// The phase of the Pod is `Succeeded` or `Failed`.
     Finished,
-    /// The Pod has a deletion timestamp.
+    /// The Pod has a deletion timestamp, whatever its phase.
     Terminating,
 }
 
@@ -93,31 +93,31 @@ pub(crate) enum PodStage {
 pub(crate) struct PodFacts {
     pub(crate) controller: Option<Controller>,
     pub(crate) stage: PodStage,
-    /// The time on the simulator's clock at which it first saw the Pod at this stage.
+    /// The time on the simulator's clock at which the Pod was first seen at this stage.
     pub(crate) since: Duration,
     pub(crate) ready: bool,
-    /// The time on the simulator's clock at which it first saw the Pod ready.
+    /// The time on the simulator's clock at which the Pod was first seen ready.
     pub(crate) ready_at: Duration,
     pub(crate) node: Arc<str>,
-    /// Whether the Pod is owned by a Job that has not counted the Pod yet.
+    /// Whether the Pod has the finalizer `TRACKING`: its Job has not counted it yet.
     pub(crate) tracked: bool,
-    /// The value of the Pod's annotation `pod-deletion-cost`.
+    /// The value of the Pod's annotation `controller.kubernetes.io/pod-deletion-cost`; 0 without one.
     pub(crate) cost: i32,
 }
 
-/// The numbers of Pods of one controller, by state.
+/// How many Pods of one controller are active, ready or terminating.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PodTally {
     /// The number of Pods that are neither finished nor terminating.
     pub(crate) active: i64,
-    /// The number of active Pods that are ready.
+    /// The number of active Pods that are also ready.
     pub(crate) ready: i64,
-    /// The number of Pods that terminate and are not finished.
+    /// The number of Pods with a deletion timestamp.
     pub(crate) terminating: i64,
 }
 
 impl SimulatedKind {
-    /// Returns the name of the component that reports the Events of the kind's controller.
+    /// Returns the name in the Events of this kind's controller (`source.component`).
     pub(crate) fn component(self) -> &'static str {
         match self {
             Self::DaemonSet => "daemonset-controller",
@@ -152,7 +152,7 @@ impl SimulatedKey {
         Self::new(kind, &stored.namespace, &stored.name)
     }
 
-    /// Returns the smallest key of a kind in a namespace, for searches in sorted sets.
+    /// Returns a key that sorts before all keys of a kind in a namespace, as the start of a search.
     pub(crate) fn first(kind: SimulatedKind, namespace: &str) -> Self {
         Self::new(kind, &namespace.into(), &"".into())
     }
@@ -163,14 +163,14 @@ impl SimulatedKey {
 }
 
 impl Controller {
-    /// Returns the key of the controller in a namespace; `None` if the simulator does not handle its kind.
+    /// Returns the key of the controller in the queue; `None` for a kind that the simulator does not know.
     pub(super) fn key(&self, namespace: &Arc<str>) -> Option<SimulatedKey> {
         Some(SimulatedKey::new(self.kind?, namespace, &self.name))
     }
 }
 
 impl PodFacts {
-    /// Returns the amounts that the Pod adds to the numbers of its controller.
+    /// Returns how this Pod counts for its controller: 0 or 1 in each number.
     pub(crate) fn tally(&self) -> PodTally {
         let active = !matches!(self.stage, PodStage::Finished | PodStage::Terminating);
         PodTally {
@@ -180,7 +180,7 @@ impl PodFacts {
         }
     }
 
-    /// Returns the uid of the controller that still has to process the Pod.
+    /// Returns the controller's uid if the controller still has to process the Pod: unfinished, or not yet counted.
     pub(crate) fn belongs(&self) -> Option<&Arc<str>> {
         let open = self.tracked || self.stage != PodStage::Finished;
         let controller = self.controller.as_ref().filter(|_| open);
@@ -189,7 +189,7 @@ impl PodFacts {
 }
 
 impl PodTally {
-    /// Adds the numbers of another tally, multiplied by `times`.
+    /// Adds `times` times the numbers of another tally; -1 subtracts.
     pub(crate) fn add(&mut self, other: Self, times: i64) {
         self.active += times * other.active;
         self.ready += times * other.ready;
@@ -232,7 +232,7 @@ pub(crate) fn is_tracked(pod: &Value) -> bool {
     items(&pod["metadata"]["finalizers"]).any(|one| one == TRACKING)
 }
 
-/// Adds the finalizer [`TRACKING`] to a list of finalizers.
+/// Adds the finalizer [`TRACKING`] to a list of finalizers, unless the list has it.
 pub(crate) fn track(finalizers: &mut Value) {
     if let Some(list) = finalizers.as_array_mut()
         && !list.iter().any(|one| one == TRACKING)
@@ -250,22 +250,22 @@ pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> 
     items(&object["status"]["conditions"]).find(|one| one["type"] == kind)
 }
 
-/// Returns the transition time of the condition `known`, or `now` if there is no such condition.
+/// Returns the transition time of the old condition `known`; `now` if there is none.
 pub(crate) fn transition_time(known: Option<&Value>, now: &str) -> Value {
     known.map_or_else(|| json!(now), |known| known["lastTransitionTime"].clone())
 }
 
-/// Iterates over the items of a list; none if the value is no list.
+/// Returns the items of a JSON list; nothing for another value.
 pub(crate) fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
-/// Returns a copy of the items of a list; none if the value is no list.
+/// Returns copies of the items of a JSON list; nothing for another value.
 pub(crate) fn cloned_items(list: &Value) -> Vec<Value> {
     list.as_array().cloned().unwrap_or_default()
 }
 
-/// Writes the counts that are above zero into a status, each under its field name.
+/// Writes the counts that are not zero into a status, each into the field with its name; upstream omits zeros.
 pub(crate) fn put_counts(status: &mut Value, counts: &[(&str, i64)]) {
     for (field, count) in counts.iter().filter(|(_, count)| *count > 0) {
         status[*field] = json!(count);
@@ -285,17 +285,17 @@ pub(crate) fn count(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
-/// Returns a member of an object as text; empty if it is absent or no text.
+/// Returns a string member of a JSON object; empty if it is absent or no string.
 pub(crate) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }
 
-/// Returns a label of an object or of a template; empty if it is absent.
+/// Returns a label in the metadata of an object or a template; empty if it is absent.
 pub(crate) fn label<'a>(object: &'a Value, label: &str) -> &'a str {
     text(&object["metadata"]["labels"], label)
 }
 
-/// Returns an annotation of an object; empty if it is absent.
+/// Returns an annotation in the metadata of an object or a template; empty if it is absent.
 pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
     text(&object["metadata"]["annotations"], name)
 }
@@ -306,17 +306,17 @@ pub(crate) fn annotations_of(object: &mut Value) -> &mut Map<String, Value> {
     steersman_registry::members_of(annotations)
 }
 
-/// Returns a number, or `default` if the value is no number.
+/// Returns a JSON number as an integer; `default` for another value.
 pub(crate) fn number(value: &Value, default: i64) -> i64 {
     value.as_i64().unwrap_or(default)
 }
 
-/// Parses a time in an object; `None` if it is absent or does not parse.
+/// Parses a time in a field of an object; `None` if the field is absent or does not parse.
 pub(crate) fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
 
-/// Builds a reference to an object in its stored version.
+/// Builds the reference to an object that Events and statuses contain (`ObjectReference`).
 pub(crate) fn object_reference(object: &Stored) -> Value {
     json!({
         "apiVersion": object.lean()["apiVersion"],
@@ -328,7 +328,7 @@ pub(crate) fn object_reference(object: &Stored) -> Value {
     })
 }
 
-/// Builds an owner reference that names `owner` as the controller.
+/// Builds the owner reference that makes `owner` the controller of an object.
 pub(crate) fn controller_reference(owner: &Stored) -> Value {
     json!({
         "apiVersion": owner.lean()["apiVersion"],
@@ -340,7 +340,7 @@ pub(crate) fn controller_reference(owner: &Stored) -> Value {
     })
 }
 
-/// Returns a number, or a percentage of `total`, rounded up or down; at least zero.
+/// Returns an `IntOrString`: the number, or the percentage of `total` rounded up or down; at least zero.
 pub(crate) fn scaled_value(value: &Value, total: i64, up: bool) -> i64 {
     if let Some(number) = value.as_i64() {
         return number.max(0);
@@ -355,26 +355,26 @@ pub(crate) fn scaled_value(value: &Value, total: i64, up: bool) -> i64 {
     }
 }
 
-/// Returns the `maxUnavailable` of a rolling update for `total` Pods; at least 1, which is the default.
+/// Returns the `maxUnavailable` of a rolling update of `total` Pods; at least 1, which is also the default.
 pub(crate) fn max_unavailable(rolling_update: &Value, total: i64) -> i64 {
     scaled_value(&rolling_update["maxUnavailable"], total, true).max(1)
 }
 
-/// Returns a pseudo-random number for these texts (FNV-1a with a final mix).
+/// Returns a number that depends only on these texts, evenly distributed (FNV-1a with a final mix).
 pub(crate) fn pseudo_random(texts: &[&str]) -> u64 {
     let mut hasher = FnvHasher::default();
     for text in texts {
         hasher.write(text.as_bytes());
         hasher.write_u8(0);
     }
-    // The low bits of FNV depend little on the last characters, so all bits are mixed again.
+    // The last characters change few low bits in FNV-1a, so the high bits are mixed into the low ones.
     let mut mixed = hasher.finish();
     mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     mixed ^ (mixed >> 33)
 }
 
-/// Returns the hash of a Pod template. As in Kubernetes, it changes only with the template and the number of
-/// collisions.
+/// Returns the hash of a Pod template for the names of ReplicaSets and revisions. As in Kubernetes, it depends on
+/// nothing but the template and the collision count.
 pub(crate) fn template_hash(template: &Value, collisions: i64) -> String {
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let number = pseudo_random(&[&template.to_string(), &collisions.to_string()]) & 0xffff_ffff;

@@ -1,4 +1,4 @@
-//! Words: the resources that the simulator handles, and the user that writes for each of them.
+//! Words: the resources that the simulator reads and writes, and the user for each controller's writes.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ pub(crate) struct Kinds {
     pub(crate) slices: Arc<Resource>,
     pub(crate) endpoints: Arc<Resource>,
     pub(crate) events: Arc<Resource>,
-    /// The user that writes for the controller of each kind.
+    /// The ServiceAccount that writes for the controller of each kind, in the order of `SimulatedKind`.
     users: Vec<Arc<User>>,
 }
 
 impl Kinds {
-    /// Looks up the resources of the simulator; `None` if the registry lacks one of them, which never happens.
+    /// Looks up the resources in a registry; `None` if one of them is not served, which cannot happen.
     pub(crate) fn of_registry(registry: &Registry) -> Option<Self> {
         let known = KINDS.map(|(_, group, plural, _)| registry.resource(group, "v1", plural));
         let user = |name: &str| Arc::new(User::service_account("kube-system", name));

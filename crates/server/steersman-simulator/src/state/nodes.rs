@@ -1,4 +1,4 @@
-//! Machine: the choice of a node for a Pod by the scheduler.
+//! Machine: the scheduler's choice of a node for a Pod.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::facts::{cloned_items, items, text};
 
-/// The key of the taint of a node on which no Pods are scheduled.
+/// The key of the taint of a Node with `spec.unschedulable`.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,7 +18,7 @@ pub(crate) struct NodeFacts {
     closed: bool,
 }
 
-/// The scheduler's message that a Pod fits no node.
+/// The scheduler's message about why a Pod fits no node, such as `0/1 nodes are available: …`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unschedulable(pub(crate) String);
 
@@ -39,7 +39,7 @@ impl NodeFacts {
         }
     }
 
-    /// Returns the reason why this node does not fit a Pod with this spec; `None` if it fits.
+    /// Returns why a Pod with this spec does not fit the node; `None` if it fits.
     pub(crate) fn refuses(&self, spec: &Value) -> Option<String> {
         if !self.is_selected(spec) {
             return Some("node(s) didn't match Pod's node affinity/selector".to_owned());
@@ -86,7 +86,7 @@ impl NodeFacts {
     }
 }
 
-/// Returns whether the value of a node's label meets one requirement of a node selector.
+/// Returns whether a node's label, `None` if absent, meets one requirement of a node selector.
 fn matches(requirement: &Value, found: Option<&str>) -> bool {
     let mut values = items(&requirement["values"]).filter_map(Value::as_str);
     let number = |text: &str| text.parse::<i64>().ok();
@@ -115,10 +115,10 @@ fn tolerates(spec: &Value, taint: &Value) -> bool {
     })
 }
 
-/// Returns the node with the fewest Pods among those that fit the Pod.
+/// Returns the node with the fewest Pods among those that the Pod fits.
 ///
 /// # Errors
-/// Fails with the reason why no node fits.
+/// Fails with the scheduler's message, which counts the nodes per reason.
 pub(crate) fn choose(
     nodes: &BTreeMap<Arc<str>, NodeFacts>,
     pods_per_node: &HashMap<Arc<str>, i64>,
@@ -149,7 +149,7 @@ pub(crate) fn choose(
     Err(Unschedulable::of(nodes.len(), &reasons.join(", ")))
 }
 
-/// The architecture of all simulated nodes, as Go names it.
+/// The CPU architecture of all simulated nodes, as Go names it.
 const ARCHITECTURE: &str = "amd64";
 
 pub(crate) fn new_node(name: &str) -> Value {
@@ -168,7 +168,7 @@ pub(crate) fn new_node(name: &str) -> Value {
     })
 }
 
-/// Builds the status of a ready node; `now` is formatted as a field of an object.
+/// Builds the status of the simulated node with this number, which is ready; `now` is the wall time as text.
 pub(crate) fn node_status(number: u32, now: &str) -> Value {
     let condition = |kind: &str, status: &str, reason: &str, message: &str| {
         json!({

@@ -1,13 +1,13 @@
-//! Machine: the queue of objects that the simulator must process.
+//! Machine: the queue of the objects that the simulator must process, in three classes of kinds.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::facts::{NamespacedName, SimulatedKey, SimulatedKind};
 
-/// The number of objects that are processed before the first object of a later class.
+/// The number of objects of earlier classes that may pass the first waiting object of a later class.
 const EARLIER_IN_A_ROW: usize = 256;
 
-/// The number of classes of [`class_of`].
+/// The number of classes that [`class_of`] returns.
 const CLASSES: usize = 3;
 
 /// The objects to process, without duplicates, by class and in the order in which they were added. An object that is
@@ -21,7 +21,7 @@ const CLASSES: usize = 3;
 pub(crate) struct WorkQueue {
     classes: [Class; CLASSES],
     known: HashSet<SimulatedKey>,
-    /// The Pods that the selector of their controller may no longer match, by the key of the controller.
+    /// For each controller the Pods for which it must check that its selector still matches.
     release_candidates: HashMap<SimulatedKey, BTreeSet<NamespacedName>>,
 }
 
@@ -32,7 +32,7 @@ struct Class {
     passed_by: usize,
 }
 
-/// Returns the class of a kind; lower classes are processed first.
+/// Returns the class of a kind: objects of lower classes are processed first.
 fn class_of(kind: SimulatedKind) -> usize {
     match kind {
         SimulatedKind::Pod => 0,

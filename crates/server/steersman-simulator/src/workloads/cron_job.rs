@@ -1,4 +1,4 @@
-//! Machine: the CronJob controller, which starts a Job at each time of a schedule.
+//! Machine: the CronJob controller, which creates a Job at each time of a schedule.
 //!
 //! Upstream: `pkg/controller/cronjob`.
 
@@ -20,43 +20,43 @@ use crate::state::facts::{
     object_reference, text, time,
 };
 
-/// The annotation of a Job with the time of the schedule for which it was created.
+/// The annotation of a Job with the scheduled time for which it was created.
 const SCHEDULED_AT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
-/// Number of missed times beyond which an Event reports them.
+/// If more scheduled times than this were missed, an Event reports it.
 const MANY_MISSED: i64 = 100;
-/// The time that a CronJob waits after the server refused to create a Job.
+/// The time until a CronJob tries again after the server refused to create a Job.
 const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(10);
 
-/// The past and the next times at which the schedule makes a CronJob due.
+/// What the schedule of a CronJob says about the past: which times were missed.
 #[derive(Debug, PartialEq, Eq)]
 struct DueTimes {
-    /// The latest time of the schedule for which no Job was started.
+    /// The latest scheduled time up to now since `since`; `None` if there is none. Its Job is to be created.
     missed: Option<Timestamp>,
-    /// Whether more than [`MANY_MISSED`] times were missed.
+    /// Whether more than [`MANY_MISSED`] scheduled times were missed.
     many: bool,
-    /// The time from which missed times are counted.
+    /// The time after which missed times are counted: the last one with a Job, or the creation of the CronJob.
     since: Timestamp,
 }
 
-/// The status of a CronJob, with the references to its active Jobs, which are written into it.
+/// The status of a CronJob that this turn writes, and the references that become its field `active`.
 struct CronStatus {
     status: Value,
     active: Vec<Value>,
 }
 
-/// The parsed fields `schedule` and `timeZone` of a CronJob.
+/// The parsed `schedule` of a CronJob, and the time zone in which it is read.
 struct CronSchedule {
     schedule: Schedule,
     zone: TimeZone,
 }
 
 impl TurnContext<'_> {
-    /// Starts the Job that is due, records which Jobs ended, and requeues the CronJob.
+    /// Creates the Job that is due, records which Jobs have ended, and queues the CronJob for its next time.
     pub(crate) fn reconcile_cron_job(&mut self, cron: &Stored) {
         let jobs = self.controlled(self.kinds.of(SimulatedKind::Job), cron.meta("uid"));
         let mut status = cron.lean()["status"].clone();
         let active = cloned_items(&status["active"]);
-        // A status without active Jobs has no field `active`.
+        // The field is written again below, unless no Job is active.
         steersman_registry::members_of(&mut status).remove("active");
         let mut now = CronStatus { status, active };
         self.record_finished_jobs(cron, &jobs, &mut now);
@@ -70,7 +70,7 @@ impl TurnContext<'_> {
         self.write_status(cron, now.status);
     }
 
-    /// Removes Jobs that ended or were deleted from the active Jobs in the status.
+    /// Removes the Jobs that have ended or are gone from `active`, and writes Events about them.
     fn record_finished_jobs(
         &mut self,
         cron: &Stored,
@@ -135,7 +135,8 @@ impl TurnContext<'_> {
         if let Some(at) = missed {
             self.start_job(cron, &terms, at, status);
         }
-        // Without the starting deadline, the next time follows from the last time of the schedule.
+        // As upstream, without the deadline. The next Job is due after now, or after a `lastScheduleTime` in the
+        // future.
         let next = terms.due(cron, now, None).ok();
         let from = next.map_or(now, |due| due.missed.unwrap_or(due.since));
         if let Some(next) = terms.schedule.next(from.max(now), &terms.zone) {
@@ -144,7 +145,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Starts the Job for one time of the schedule, unless the starting deadline or the concurrency policy forbids it.
+    /// Creates the Job of one scheduled time, unless the starting deadline or the concurrency policy forbids it.
     fn start_job(
         &mut self,
         cron: &Stored,
@@ -209,7 +210,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Deletes the oldest finished Jobs beyond the history limits.
+    /// Deletes the oldest finished Jobs above `successfulJobsHistoryLimit` and `failedJobsHistoryLimit`.
     fn delete_old_jobs(&mut self, cron: &Stored, jobs: &[Arc<Stored>], active: &mut Vec<Value>) {
         for (limit, end) in [
             ("successfulJobsHistoryLimit", "Complete"),
@@ -234,10 +235,10 @@ impl TurnContext<'_> {
 }
 
 impl CronSchedule {
-    /// Parses the schedule and the time zone in a spec.
+    /// Parses the `schedule` and the `timeZone` in the spec of a CronJob.
     ///
     /// # Errors
-    /// Returns the Event that the spec does not parse.
+    /// Returns the warning to write as an Event if one of the two does not parse.
     fn of(spec: &Value) -> Result<Self, EventContent> {
         let text = text(spec, "schedule");
         let name = spec["timeZone"].as_str();
@@ -256,12 +257,12 @@ impl CronSchedule {
         Ok(Self { schedule, zone })
     }
 
-    /// Computes the times at which a CronJob was or will be due.
+    /// Finds the scheduled times that a CronJob missed up to `now`, at most `deadline` seconds ago.
     ///
     /// Upstream: `mostRecentScheduleTime`.
     ///
     /// # Errors
-    /// Fails for a schedule that is never due.
+    /// Fails for a schedule without any time in the future, such as 30 February.
     fn due(&self, cron: &Stored, now: Timestamp, deadline: Option<i64>) -> Result<DueTimes, ()> {
         let created = cron.meta("creationTimestamp").parse().unwrap_or(now);
         let last = time(&cron.lean()["status"]["lastScheduleTime"]);
@@ -287,7 +288,7 @@ impl CronSchedule {
         let between = second.as_second() - first.as_second();
         let passed = now.as_second() - first.as_second();
         let missed = passed / between.max(1) + 1;
-        // Skips all missed times but the last two: one is a margin, because the intervals of a schedule may differ.
+        // Jumps to two intervals before the last missed time: one is a margin, because intervals may differ in length.
         let skipped = SignedDuration::from_secs((missed - 2).max(0).saturating_mul(between));
         let mut at = first.checked_add(skipped).unwrap_or(first);
         let mut recent = first;

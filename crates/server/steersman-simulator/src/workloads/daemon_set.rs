@@ -1,4 +1,4 @@
-//! Machine: the DaemonSet controller, which runs a Pod on every eligible node.
+//! Machine: the DaemonSet controller, which runs one Pod on every node that fits the Pod.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::state::facts::{
     put_counts, stage_of, text,
 };
 
-/// The taints that every Pod of a DaemonSet tolerates, with their effects.
+/// The taints that every Pod of a DaemonSet tolerates without saying so, with their effects.
 const TOLERATED: &[(&str, &str)] = &[
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -32,7 +32,7 @@ struct DaemonCounts {
     misscheduled: i64,
 }
 
-/// The Pods of a DaemonSet by node, and the template for new Pods.
+/// The Pods of a DaemonSet by node name, and the spec and template hash for new Pods.
 struct Daemons {
     hash: String,
     spec: Value,
@@ -40,7 +40,7 @@ struct Daemons {
 }
 
 impl TurnContext<'_> {
-    /// Creates the Pod of each node, replaces outdated Pods, and writes the status.
+    /// Creates missing Pods and deletes surplus ones, replaces Pods of an old template, and writes the status.
     pub(crate) fn reconcile_daemon_set(&mut self, set: &Stored) {
         let terminating = is_terminating(set);
         if !terminating && self.claim_pods(set) {
@@ -113,7 +113,7 @@ impl TurnContext<'_> {
         self.write_status(set, status);
     }
 
-    /// Returns the active Pod of a node, or creates one, which counts from the next sync on.
+    /// Returns the active Pod of a node. Creates one if there is none, and returns `None` until the next turn sees it.
     fn daemon(&mut self, set: &Stored, node: &str, daemons: &mut Daemons) -> Option<Arc<Stored>> {
         let deleted = is_terminating(set);
         let (mut live, mut terminating) = (None, deleted);
@@ -143,13 +143,13 @@ impl TurnContext<'_> {
             pod["spec"] = daemons.spec.clone();
             label_pod(&mut pod, &daemons.hash, set);
             pin(&mut pod["spec"], node);
-            // After a refusal of the Pod, `create_pod` has requeued the DaemonSet.
+            // If the server refused the Pod, `create_pod` has queued the DaemonSet for another attempt.
             let _ = self.create_pod(set, pod);
         }
         live
     }
 
-    /// Deletes the unavailable Pods of older templates, and available ones until `maxUnavailable` Pods are unavailable.
+    /// Deletes the Pods of older templates: first the unavailable ones, then available ones up to `maxUnavailable`.
     fn replace(
         &mut self,
         set: &Stored,
@@ -197,7 +197,7 @@ fn tolerate(spec: &mut Value) {
     spec["tolerations"] = Value::Array(list);
 }
 
-/// Adds a node affinity to a Pod's spec by which the scheduler can choose only this node.
+/// Adds a node affinity to the spec of a Pod, so that it fits only this node.
 fn pin(spec: &mut Value, node: &str) {
     let term = json!({"matchFields": [
         {"key": "metadata.name", "operator": "In", "values": [node]},
@@ -212,7 +212,7 @@ fn pin(spec: &mut Value, node: &str) {
         json!({"nodeSelectorTerms": [term]});
 }
 
-/// Returns the node that a Pod of a DaemonSet is bound to or was created for.
+/// Returns the name of the node to which a DaemonSet's Pod is bound, or else the one in its node affinity.
 fn node_of(pod: &Value) -> &str {
     let placed = text(&pod["spec"], "nodeName");
     if !placed.is_empty() {

@@ -1,4 +1,4 @@
-//! Machine: the Deployment controller, which rolls out ReplicaSets.
+//! Machine: the Deployment controller, which changes from one ReplicaSet to the next (a rollout).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::state::facts::{
     number, put_counts, time,
 };
 
-/// The sums over the ReplicaSets of a Deployment, for its status.
+/// The sums of the numbers of Pods in all ReplicaSets of a Deployment, for its status.
 #[derive(Debug, Clone, Copy)]
 struct ReplicaCounts {
     total: i64,
@@ -40,17 +40,17 @@ impl ReplicaCounts {
     }
 }
 
-/// The result of a turn for the ReplicaSet of the Deployment's current template.
+/// What this turn has found out about the ReplicaSet of the Deployment's current template.
 #[derive(Debug, Default)]
 struct Rollout {
-    /// The revision of the Deployment; empty if this turn did not determine a revision.
+    /// The value of the annotation with the Deployment's revision; empty if this turn did not compute it.
     revision: String,
-    /// The reason and the message of the Progressing condition, if they change in this turn.
+    /// The reason and the message for the condition `Progressing`, if this turn changes them.
     progress: Option<(&'static str, String)>,
 }
 
 impl TurnContext<'_> {
-    /// Takes the next step of a Deployment's rollout, and writes its status.
+    /// Takes the next step of a rollout: scales ReplicaSets within the limits, and writes the Deployment's status.
     pub(crate) fn reconcile_deployment(&mut self, deployment: &Stored) {
         let mut rollout = Rollout::default();
         let deletes = is_terminating(deployment);
@@ -72,7 +72,7 @@ impl TurnContext<'_> {
         self.report_deployment(deployment, &sets, rollout);
     }
 
-    /// Reads the ReplicaSets of a Deployment again if anything was written since they were read.
+    /// Reads the ReplicaSets of a Deployment again if the store has changed since they were read.
     fn refresh_sets(&self, deployment: &Stored, sets: &mut DeploymentSets) {
         if sets.read_at != self.registry.revision() {
             *sets = self.sets_of(deployment);
@@ -114,7 +114,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Creates the current template's ReplicaSet, or makes the existing one the newest.
+    /// Creates the ReplicaSet of the current template, or gives the existing one the highest revision.
     fn ensure_new_set(&mut self, deployment: &Stored, sets: &DeploymentSets) -> Rollout {
         let newest = sets.old.iter().map(|set| revision_of(set.lean())).max();
         let newest = newest.unwrap_or(0);
@@ -227,7 +227,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Scales a ReplicaSet, and sets the annotations that it copies from its Deployment, if given.
+    /// Scales a ReplicaSet. If `deployment` is given, also copies its annotations to the ReplicaSet.
     fn scale(
         &mut self,
         set: &Stored,
@@ -330,12 +330,12 @@ impl TurnContext<'_> {
         put_counts(&mut status, &positive);
         status["terminatingReplicas"] = json!(sets.sum("status", "terminatingReplicas"));
         status["conditions"] = Value::Array(conditions);
-        // As upstream, the annotation with the revision is written together with the status.
+        // As upstream, the annotation with the revision is written in the same request as the status.
         let revision = Some((REVISION, revision.as_str())).filter(|_| !revision.is_empty());
         self.write_status_as(Component::Controllers, deployment, status, revision);
     }
 
-    /// Computes the Progressing condition; `None` if it does not change.
+    /// Returns status, reason and message of the condition `Progressing`; `None` if it stays as it is.
     fn progress(
         &mut self,
         deployment: &Stored,
@@ -369,7 +369,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns whether the progress deadline is over. If not, requeues the Deployment for the end of the deadline.
+    /// Returns whether `progressDeadlineSeconds` is over. If not, queues the Deployment for the end of that time.
     fn is_late(&mut self, deployment: &Stored, moved: bool) -> bool {
         let Some(seconds) = deployment.lean()["spec"]["progressDeadlineSeconds"].as_i64() else {
             return false;

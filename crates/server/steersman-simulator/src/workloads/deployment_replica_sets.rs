@@ -15,7 +15,7 @@ pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 pub(crate) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
 pub(crate) const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
 pub(crate) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
-/// Annotations that are not copied from a Deployment to its ReplicaSets.
+/// Annotations of a Deployment that its ReplicaSets do not get.
 const NOT_COPIED: &[&str] = &[
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
@@ -38,14 +38,14 @@ impl DeploymentSets {
         self.old.iter().chain(&self.new)
     }
 
-    /// Sums up a number in the `spec` or `status` of the ReplicaSets.
+    /// Adds up one numeric field, in `spec` or `status` (`part`), over all ReplicaSets.
     pub(crate) fn sum(&self, part: &str, field: &str) -> i64 {
         let numbers = self.all().map(|set| number(&set.lean()[part][field], 0));
         numbers.sum()
     }
 }
 
-/// Returns the annotations that a ReplicaSet copies from its Deployment.
+/// Returns the annotations that a Deployment gives to its ReplicaSets.
 pub(crate) fn copied_annotations(deployment: &Value) -> Map<String, Value> {
     let own = deployment["metadata"]["annotations"].as_object();
     let mut own = own.cloned().unwrap_or_default();
@@ -53,7 +53,7 @@ pub(crate) fn copied_annotations(deployment: &Value) -> Map<String, Value> {
     own
 }
 
-/// Returns the annotations of a ReplicaSet with the replicas of its Deployment, without and with surge.
+/// Returns the annotations in which a ReplicaSet has the Deployment's replicas, without and with `maxSurge`.
 pub(crate) fn size_annotations(terms: RolloutTerms) -> [(String, Value); 2] {
     [
         (DESIRED_REPLICAS, terms.replicas),
@@ -125,7 +125,7 @@ pub(crate) fn same_template(set: &Value, deployment: &Value) -> bool {
     }
     let (own, wanted) = (&set["metadata"], &deployment["metadata"]);
     let fields = |metadata| members(metadata, &["creationTimestamp", "labels"]);
-    // The template of a Deployment may have this label, too (upstream: `EqualIgnoreHash`).
+    // As upstream's `EqualIgnoreHash`, ignores the label with the hash: a Deployment's template may have it, too.
     let labels = |labels| members(labels, &["pod-template-hash"]);
     set["spec"] == deployment["spec"]
         && fields(own).eq(fields(wanted))
@@ -142,7 +142,7 @@ pub(crate) fn is_complete(deployment: &Value) -> bool {
         && deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"]
 }
 
-/// Copies the first condition `ReplicaFailure` of the ReplicaSets to the Deployment (upstream: `getReplicaFailures`).
+/// Copies the condition `ReplicaFailure` of the first ReplicaSet that has it to a Deployment (`getReplicaFailures`).
 pub(crate) fn set_replica_failure<'a>(
     conditions: &mut Vec<Value>,
     mut sets: impl Iterator<Item = &'a Arc<Stored>>,
@@ -164,7 +164,7 @@ pub(crate) fn set_replica_failure<'a>(
     }
 }
 
-/// Writes a condition. The update time changes with the reason or the status.
+/// Sets a condition, unless its status and reason are already stored; the reason `ReplicaSetUpdated` is always set.
 pub(crate) fn put_condition(
     conditions: &mut Vec<Value>,
     (kind, status, reason, message): (&str, &str, &str, &str),

@@ -24,10 +24,10 @@ use track::put_condition;
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{SimulatedKind, is_condition_true, is_terminating, number, text, time};
 
-/// The default of the field `backoffLimit` of a Job.
+/// The default of `spec.backoffLimit`: a Job fails after more Pod failures than this.
 const BACKOFF_LIMIT: i64 = 6;
 impl TurnContext<'_> {
-    /// Counts finished Pods, starts missing ones, and writes the status or the Job's end.
+    /// Counts the finished Pods, creates missing ones, and writes the status; ends the Job if it is over.
     pub(crate) fn reconcile_job(&mut self, job: &Arc<Stored>) {
         let manager = text(&job.lean()["spec"], "managedBy");
         if !matches!(manager, "" | "kubernetes.io/job-controller") {
@@ -52,7 +52,7 @@ impl TurnContext<'_> {
         let mut end = self.job_end(&sync);
         if end.is_some() {
             if !self.stop_active(&mut sync) {
-                // The Job cannot end while some of its Pods remain to be deleted.
+                // The Job is not over before all its active Pods are deleted.
                 end = None;
             }
         } else {
@@ -70,7 +70,7 @@ impl TurnContext<'_> {
         self.write_job_status(&sync, (status, counted), end);
     }
 
-    /// Returns the end of the Job, if the Job is over or about to end.
+    /// Returns how the Job ends, if it is over or an earlier turn has announced its end; `None` if it goes on.
     fn job_end(&mut self, sync: &JobSync) -> Option<JobEnd> {
         let (job, spec) = (sync.job.lean(), sync.spec());
         if let Some(end) = JobEnd::announced(job) {
@@ -96,7 +96,7 @@ impl TurnContext<'_> {
         if let Some(seconds) = spec["activeDeadlineSeconds"].as_i64()
             && let Some(since) = time(&job["status"]["startTime"])
             && !sync.suspended()
-            // The start time of a suspended Job does not count: the Job gets a new one when it resumes.
+            // A suspended Job does not use up its deadline: it gets a new start time when it resumes.
             && !is_condition_true(job, "Suspended")
         {
             let left = seconds.saturating_sub(self.seconds_since(since));
@@ -139,7 +139,7 @@ impl TurnContext<'_> {
         self.report(&sync.job, reason, message);
     }
 
-    /// Deletes a finished Job after its time to live (`ttlSecondsAfterFinished`).
+    /// Deletes a finished Job once `ttlSecondsAfterFinished` is over, and releases its Pods.
     fn after_finish(&mut self, job: &Stored) {
         self.memory.backoffs.remove(job.meta("uid"));
         let cluster = self.cluster;

@@ -1,4 +1,4 @@
-//! Machine: the ReplicaSet controller.
+//! Machine: the ReplicaSet controller, which keeps the number of its Pods at `spec.replicas`.
 
 use serde_json::{Value, json};
 use steersman_store::Stored;
@@ -50,7 +50,7 @@ impl TurnContext<'_> {
             tally.ready
         };
         let conditions = self.replica_failures(set, refused);
-        // The Pods of this turn count, so that the next turn has nothing to write.
+        // Pods that this turn created count already, so that the next turn need not write the status again.
         let active = tally.active + created;
         let mut status = json!({
             "replicas": active,
@@ -69,11 +69,11 @@ impl TurnContext<'_> {
         self.write_status(set, status);
     }
 
-    /// Returns the conditions of a ReplicaSet, with `ReplicaFailure` if the server refused a Pod in this turn.
+    /// Returns the conditions of a ReplicaSet, with `ReplicaFailure` if the server `refused` a Pod in this turn.
     fn replica_failures(&self, set: &Stored, refused: Option<String>) -> Vec<Value> {
         let old = &set.lean()["status"];
         let mut conditions = cloned_items(&old["conditions"]);
-        // As upstream, the first message stays: each refusal names another Pod.
+        // As upstream, the first message stays, although each refusal is about another Pod.
         let is_reported = conditions.iter().any(|one| one["type"] == "ReplicaFailure");
         match refused {
             Some(message) if !is_reported => conditions.push(json!({

@@ -1,4 +1,4 @@
-//! Machine: the ControllerRevisions of StatefulSets and DaemonSets.
+//! Machine: the ControllerRevisions of StatefulSets and DaemonSets, which keep earlier Pod templates.
 
 use std::sync::Arc;
 
@@ -8,21 +8,21 @@ use steersman_store::Stored;
 use crate::actions::turn_context::{MAIN, TurnContext};
 use crate::state::facts::{controller_reference, label, number, template_hash};
 
-/// The label of Pods and ControllerRevisions with the hash of the Pod template.
+/// The label of Pods and ControllerRevisions with the hash of their Pod template.
 pub(crate) const HASH: &str = "controller-revision-hash";
 
-/// The default of the field `revisionHistoryLimit`.
+/// The default of `spec.revisionHistoryLimit`.
 const HISTORY: i64 = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Revision {
-    /// The name of the ControllerRevision, `<owner>-<hash>`.
+    /// The name of the ControllerRevision: `<owner>-<hash>`.
     pub(crate) name: String,
     pub(crate) hash: String,
 }
 
 impl TurnContext<'_> {
-    /// Returns the revision of an owner's template, created if missing, as the newest.
+    /// Returns the ControllerRevision of the owner's template. Creates it if missing, and makes it the newest.
     pub(crate) fn revision(&mut self, owner: &Stored) -> Revision {
         let template = &owner.lean()["spec"]["template"];
         let data = json!({"spec": {"template": template}});
@@ -55,8 +55,8 @@ impl TurnContext<'_> {
                     "data": data,
                     "revision": next,
                 });
-                // The create fails if a former owner left a ControllerRevision of this name, which has the same
-                // template.
+                // The create fails if a ControllerRevision of this name is left from an earlier owner of the same name.
+                // Its template is the same, because the name has the hash.
                 let _ = self.create(kind, &owner.namespace, body);
             }
         }

@@ -1,16 +1,16 @@
-//! Machine: the arithmetic of a rollout: computes the size of each ReplicaSet of a Deployment.
+//! Machine: the arithmetic of a rollout, which computes the size of each ReplicaSet of a Deployment.
 
 use serde_json::Value;
 
 use crate::state::facts::{number, scaled_value};
 
-/// The numbers in a Deployment's spec that limit its rollout.
+/// The numbers in the spec of a Deployment that limit its rollout, with percentages resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RolloutTerms {
     pub(crate) replicas: i64,
-    /// The maximum number of Pods in addition to the replicas (`maxSurge`).
+    /// How many Pods may exist beyond `replicas` (`maxSurge`).
     pub(crate) surge: i64,
-    /// The maximum number of unavailable replicas (`maxUnavailable`).
+    /// How many of the replicas may be unavailable (`maxUnavailable`).
     pub(crate) unavailable: i64,
 }
 
@@ -20,13 +20,13 @@ pub(crate) struct SetSize {
     pub(crate) available: i64,
 }
 
-/// The numbers of one ReplicaSet of a Deployment that changes its replicas.
+/// The numbers of one ReplicaSet when its Deployment is scaled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ScaledSet {
     pub(crate) size: SetSize,
-    /// The replicas of the Deployment when the set was last sized.
+    /// The Deployment's replicas when the set was last sized, from the set's annotation; `None` without it.
     pub(crate) desired: Option<i64>,
-    /// The replicas of the Deployment with its surge when the set was last sized.
+    /// The Deployment's replicas and surge when the set was last sized, from the set's annotation; `None` without it.
     pub(crate) max_replicas: Option<i64>,
 }
 
@@ -45,7 +45,7 @@ impl RolloutTerms {
         let surge = scaled_value(&rolling["maxSurge"], replicas, true);
         let mut unavailable = scaled_value(&rolling["maxUnavailable"], replicas, false);
         if surge == 0 && unavailable == 0 {
-            // With a surge of zero and no unavailable Pods, a rollout could not progress.
+            // If both were zero, the rollout could change no Pod.
             unavailable = 1;
         }
         Self {
@@ -55,7 +55,7 @@ impl RolloutTerms {
         }
     }
 
-    /// Returns the size of the ReplicaSet of the current template after a step; `total` is the size of all ReplicaSets.
+    /// Returns the next size of the current template's ReplicaSet; `total` is the size of all ReplicaSets together.
     pub(crate) fn grow(&self, new: SetSize, total: i64) -> i64 {
         if new.wanted >= self.replicas {
             return self.replicas;
@@ -64,7 +64,7 @@ impl RolloutTerms {
         new.wanted + room.min(self.replicas - new.wanted)
     }
 
-    /// Returns the new sizes of the old sets. Unavailable Pods are removed first.
+    /// Returns the next sizes of the old ReplicaSets. Unavailable Pods are removed first.
     pub(crate) fn shrink(&self, old: &[SetSize], new: SetSize) -> Vec<i64> {
         let mut sizes: Vec<i64> = old.iter().map(|size| size.wanted).collect();
         let total = sizes.iter().sum::<i64>() + new.wanted;
@@ -88,9 +88,9 @@ impl RolloutTerms {
         sizes
     }
 
-    /// Returns the sizes of the ReplicaSets, the oldest first, after the Deployment was scaled or paused. A single
-    /// active ReplicaSet gets the new replicas at once; several share the difference in proportion to their sizes, so
-    /// that a rollout in progress keeps its proportions. `new` is the index of the current template's ReplicaSet.
+    /// Returns the sizes of the ReplicaSets, the oldest first, after the Deployment was scaled. A single active
+    /// ReplicaSet gets all new replicas; several share the difference in proportion to their sizes, so that a rollout
+    /// in progress keeps its proportions. `new` is the index of the current template's ReplicaSet.
     ///
     /// Upstream: `DeploymentController.scale`.
     pub(crate) fn rescale(
@@ -128,7 +128,7 @@ impl RolloutTerms {
             0
         };
         let change = allowed - sizes.iter().sum::<i64>();
-        // Larger sets first; of equal ones the newer grow first, and the older shrink first.
+        // Larger ReplicaSets come first. Of two of equal size, the newer grows first, and the older shrinks first.
         active.sort_by_key(|at| {
             let age = i64::try_from(*at).unwrap_or(i64::MAX);
             (-sizes[*at], if change > 0 { -age } else { age })
@@ -153,7 +153,7 @@ impl RolloutTerms {
         sizes
     }
 
-    /// Returns by how many Pods a ReplicaSet grows if all ReplicaSets grow by the same factor.
+    /// Returns by how many Pods a ReplicaSet grows if all grow by the same factor; negative if it shrinks.
     fn proportion(&self, set: ScaledSet) -> i64 {
         let wanted = set.size.wanted;
         if self.replicas == 0 {
@@ -161,7 +161,7 @@ impl RolloutTerms {
         }
         let before = set.max_replicas.filter(|max_replicas| *max_replicas > 0);
         let before = before.unwrap_or(wanted).max(1);
-        // The result is rounded to the nearest number, and is an `i128` because annotations may hold any number.
+        // Rounds to the nearest number. An `i128` does not overflow, whatever numbers the annotations hold.
         let (before, total) = (i128::from(before), i128::from(self.replicas + self.surge));
         let doubled = 2 * i128::from(wanted) * total + before;
         let size = i64::try_from(doubled.div_euclid(2 * before)).unwrap_or(i64::MAX);

@@ -1,4 +1,4 @@
-//! Machine: the StatefulSet controller, which creates Pods with ordinals, one after the other or all at once.
+//! Machine: the StatefulSet controller, which creates Pods with ordinals in order, or all at once (`Parallel`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,27 +21,27 @@ struct SetMember {
     available: bool,
 }
 
-/// The state of a StatefulSet during one turn, and the settings that decide its next step.
+/// A StatefulSet in one turn: its Pods, its revisions, and the settings that decide about the next step.
 struct SetSync<'a> {
     set: &'a Stored,
     members: BTreeMap<i64, SetMember>,
-    /// The name of the ControllerRevision before the update, which Pods below the partition keep.
+    /// The name of the ControllerRevision before the update; Pods with ordinals below `partition` keep it.
     current: String,
     update: Revision,
-    /// The ordinals that the Pods of the StatefulSet shall have.
+    /// The ordinals of the Pods that the StatefulSet wants.
     ordinals: Range<i64>,
-    /// Whether Pods are changed one after the other (`podManagementPolicy: OrderedReady`).
+    /// Whether one Pod is changed after the other (`podManagementPolicy: OrderedReady`).
     in_order: bool,
-    /// Whether Pods of the old revision stay until a client deletes them (`OnDelete`).
+    /// Whether Pods of the old revision stay until a client deletes them (`updateStrategy: OnDelete`).
     by_hand: bool,
-    /// The first ordinal that a rolling update changes.
+    /// The first ordinal of which a rolling update replaces the Pod.
     partition: i64,
-    /// The number of Pods that may be unavailable during an update.
+    /// How many Pods may be unavailable during a rolling update (`maxUnavailable`).
     most_unavailable: i64,
 }
 
 impl TurnContext<'_> {
-    /// Takes the next step of a StatefulSet, and writes its status.
+    /// Creates, deletes or replaces Pods as far as the policies allow now, and writes the status of a StatefulSet.
     pub(crate) fn reconcile_stateful_set(&mut self, set: &Stored) {
         let terminating = is_terminating(set);
         if !terminating && self.claim_pods(set) {
@@ -95,8 +95,8 @@ impl TurnContext<'_> {
         members
     }
 
-    /// Creates missing Pods, deletes surplus Pods, and then updates Pods. With `OrderedReady`, each step changes one
-    /// Pod.
+    /// Creates missing Pods, then deletes surplus Pods, then replaces Pods of the old revision. With `OrderedReady`,
+    /// creates and deletes one Pod at a time.
     fn step(&mut self, sync: &SetSync<'_>) {
         let Some(created) = self.fill(sync) else {
             return;
@@ -106,7 +106,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Replaces missing and finished Pods. Returns whether a Pod was created; `None` if the step ends here.
+    /// Creates missing Pods and deletes finished ones. Returns whether it created one; `None` ends this turn's changes.
     fn fill(&mut self, sync: &SetSync<'_>) -> Option<bool> {
         let (set, current) = (sync.set, sync.update.hash.as_str());
         let previous = sync.current.strip_prefix(&format!("{}-", set.name));
@@ -117,7 +117,7 @@ impl TurnContext<'_> {
             }
             let waits = match sync.members.get(&ordinal) {
                 None => {
-                    // A Pod below the partition is recreated from the old revision.
+                    // Below the partition, a Pod is created from the old template.
                     let is_old = ordinal < sync.partition && !sync.by_hand;
                     let hash = previous.filter(|_| is_old).unwrap_or(current);
                     if !self.create_member(set, ordinal, hash) {
@@ -139,7 +139,7 @@ impl TurnContext<'_> {
         Some(created)
     }
 
-    /// Deletes the Pods with surplus ordinals. Returns whether the step goes on.
+    /// Deletes the Pods with ordinals outside the range. Returns false if this turn does no more.
     fn delete_surplus(&mut self, sync: &SetSync<'_>) -> bool {
         let above = sync.members.range(sync.ordinals.end..).rev();
         let below = sync.members.range(..sync.ordinals.start).rev();
@@ -157,7 +157,7 @@ impl TurnContext<'_> {
         true
     }
 
-    /// Deletes Pods of the old revision, at most as many as may be unavailable at the same time.
+    /// Deletes Pods of the old revision, the highest ordinals first, as many as may be unavailable at the same time.
     fn update_members(&mut self, sync: &SetSync<'_>) {
         let mut unavailable = 0;
         for (ordinal, member) in sync.members.range(sync.ordinals.clone()).rev() {
@@ -175,7 +175,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Creates the Pod of an ordinal and its claims. Returns whether the server accepted them.
+    /// Creates the Pod with an ordinal, after its claims. Returns false if the server refused the Pod.
     fn create_member(&mut self, set: &Stored, ordinal: i64, hash: &str) -> bool {
         let name = format!("{}-{ordinal}", set.name);
         let template = self.template_of(set, hash);
@@ -198,7 +198,7 @@ impl TurnContext<'_> {
         self.create_pod(set, pod).is_ok()
     }
 
-    /// Creates the claim of one Pod from one claim template, and adds the volume to the Pod.
+    /// Creates the claim of one Pod from one of `volumeClaimTemplates`, and adds the volume to the Pod.
     fn claim(&mut self, set: &Stored, template: &Value, pod_name: &str, pod: &mut Value) {
         let volume = text(&template["metadata"], "name").to_owned();
         let name = format!("{volume}-{pod_name}");
@@ -248,7 +248,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns the Pod template of the ControllerRevision with this hash, or else the current template.
+    /// Returns the Pod template in the ControllerRevision with this hash, or the current one if it is gone.
     fn template_of(&self, set: &Stored, hash: &str) -> Value {
         let name = format!("{}-{hash}", set.name);
         let revision = self.stored(&self.kinds.revisions, &set.namespace, &name);

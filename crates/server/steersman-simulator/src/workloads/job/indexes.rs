@@ -1,16 +1,16 @@
-//! Words: sets of indexes of a Job, which its status has as text: `0,2-4`.
+//! Words: sets of completion indexes of a Job, which its status has as text such as `0,2-4`.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use steersman_apimachinery::indexes::parse_interval;
 
-/// A set of indexes, stored as sorted ranges: even a Job of a million Pods has few ranges.
+/// A set of completion indexes as sorted ranges: even a Job with a million Pods has few ranges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Indexes(Vec<(i64, i64)>);
 
 impl Indexes {
-    /// Parses a text such as `0,2-4`. Ignores parts that do not parse, and indexes from `completions` on.
+    /// Parses a text such as `0,2-4`. Ignores what does not parse, and indexes that are not below `completions`.
     pub(super) fn parse(text: &str, completions: i64) -> Self {
         let mut runs = Vec::new();
         for part in text.split(',') {
@@ -40,7 +40,7 @@ impl Indexes {
         Self(merged)
     }
 
-    /// Returns the union of this set and another set.
+    /// Returns the indexes that are in this set, in the other set, or in both.
     pub(super) fn and(&self, other: &Self) -> Self {
         Self::of_runs(self.0.iter().chain(&other.0).copied().collect())
     }
@@ -58,7 +58,7 @@ impl Indexes {
         self.0.iter().map(|(first, last)| last - first + 1).sum()
     }
 
-    /// Returns the number of indexes that are in this set and in another set.
+    /// Returns how many indexes are in both sets.
     pub(super) fn common(&self, other: &Self) -> i64 {
         let (mut own, mut others) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut count = 0;
@@ -73,7 +73,7 @@ impl Indexes {
         count
     }
 
-    /// Iterates over the indexes below `completions` that are not in the set, in order.
+    /// Returns the indexes below `completions` that are not in the set, in ascending order.
     pub(super) fn missing(&self, completions: i64) -> impl Iterator<Item = i64> {
         let ends = [(completions.max(0), i64::MAX)];
         let mut from = 0;

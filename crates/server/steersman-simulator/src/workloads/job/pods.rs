@@ -1,4 +1,4 @@
-//! Machine: the Pods of a Job: their number, their indexes, and the removal of their finalizer.
+//! Machine: the Pods of a Job: how many run, their completion indexes, and the removal of their finalizer.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use crate::state::facts::{
     stage_of, track,
 };
 
-/// The delay before a Pod is replaced after the first Pod failure of a Job. It doubles with each failure.
+/// The delay before a Pod is replaced after the first failure. It doubles with each further failure.
 const BACKOFF: Duration = Duration::from_secs(10);
-/// The maximum delay before a Pod of a Job is replaced.
+/// The maximum delay before a failed Pod is replaced.
 const MAX_BACKOFF: Duration = Duration::from_secs(600);
-/// The environment variable with the index of a Pod, for its containers.
+/// The environment variable that tells the containers of a Pod its completion index.
 const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
-/// Maximum length of the part of a Pod's name before the random characters.
+/// Maximum length, in characters, of a Pod's name before its random suffix.
 const PREFIX: usize = 58;
 
 impl TurnContext<'_> {
-    /// Deletes the active Pods of a Job. Returns whether all of them are deleted.
+    /// Deletes the active Pods of a Job. Returns false if Pods are left, because the turn made its maximum of writes.
     pub(super) fn stop_active(&mut self, sync: &mut JobSync) -> bool {
         let mut all = true;
         let mut left = Vec::new();
@@ -47,7 +47,7 @@ impl TurnContext<'_> {
         all
     }
 
-    /// Creates or deletes Pods until as many run as the Job asks for (upstream: `manageJob`).
+    /// Creates or deletes Pods until as many are active as the spec of the Job wants (upstream: `manageJob`).
     pub(super) fn manage(&mut self, sync: &mut JobSync) {
         let parallel = number(&sync.spec()["parallelism"], 1).max(0);
         let active = count(sync.active.len());
@@ -109,7 +109,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns the Pods to delete: those with a duplicate or invalid index first.
+    /// Returns `many` active Pods to delete: first those with a duplicate or invalid index.
     fn surplus(&self, sync: &JobSync, many: i64) -> Vec<Arc<Stored>> {
         let mut surplus: Vec<Arc<Stored>> = Vec::new();
         if sync.indexed {
@@ -167,7 +167,7 @@ impl TurnContext<'_> {
         now
     }
 
-    /// Returns the rest of the delay after this number of failures, the last of which was at `since`.
+    /// Returns how much of the delay is left after `failures` failures, the last of them at `since`.
     fn remaining_backoff(&self, failures: u32, since: Duration) -> Duration {
         if failures == 0 {
             return Duration::ZERO;
@@ -186,7 +186,7 @@ impl TurnContext<'_> {
         });
     }
 
-    /// Removes the finalizer of a Pod if its Job was deleted, because no Job will count the Pod.
+    /// Removes the Job's finalizer from a Pod if its Job was deleted, because no Job will count the Pod.
     pub(crate) fn remove_finalizer_of_lost_job(&mut self, pod: &Stored) {
         if !self.facts(pod).is_some_and(|facts| facts.tracked) {
             return;
@@ -202,7 +202,7 @@ impl TurnContext<'_> {
     }
 }
 
-/// Builds a Pod of a Job, with its index if the Job is indexed.
+/// Builds a Pod of a Job; `index` is its completion index if the Job is indexed.
 fn new_pod(sync: &JobSync, index: Option<i64>) -> Value {
     let mut pod = TurnContext::pod_of(&sync.job, &sync.spec()["template"]);
     let fields = steersman_registry::metadata_of(&mut pod);
@@ -226,7 +226,7 @@ fn new_pod(sync: &JobSync, index: Option<i64>) -> Value {
     pod
 }
 
-/// Writes the index into the labels, annotations and environment of a Pod.
+/// Writes the completion index of a Pod into its name, labels, annotations and environment.
 fn number_pod(pod: &mut Value, job: &str, index: i64) {
     let text = index.to_string();
     let fields = steersman_registry::metadata_of(pod);

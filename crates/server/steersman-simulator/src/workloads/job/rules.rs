@@ -1,5 +1,5 @@
-//! Words: the policies of a Job about its Pods: the failure policy, the success policy, and the backoff limit per
-//! index.
+//! Words: the rules in the spec of a Job about its Pods: the failure policy, the success policy, and the backoff limit
+//! per index.
 
 use serde_json::Value;
 use steersman_store::Stored;
@@ -7,25 +7,25 @@ use steersman_store::Stored;
 use super::indexes::Indexes;
 use crate::state::facts::{annotation, items, number, text};
 
-/// The annotation with the index of a Pod of an indexed Job.
+/// The annotation with the completion index of a Pod.
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// The annotation of a Pod with the number of counted failures of the Pod's index.
+/// The annotation of a Pod with the number of earlier failures of its index that count.
 pub(super) const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
-/// The annotation of a Pod with the number of ignored failures of the Pod's index.
+/// The annotation of a Pod with the number of earlier failures of its index that the failure policy ignored.
 pub(super) const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
-/// The effect that a failure policy gives to the failure of a Pod.
+/// What a Job's failure policy makes of the failure of a Pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FailureEffect {
     Counts,
     Ignored,
-    /// The failure makes the index of the Pod fail.
+    /// The index of the Pod fails, without further attempts (`FailIndex`).
     EndsIndex,
-    /// The failure makes the Job fail, with this message.
+    /// The Job fails, with this message (`FailJob`).
     EndsJob(String),
 }
 
-/// Returns whether only finished Pods are replaced, not terminating ones.
+/// Returns whether a Pod is replaced only once it has finished, and not while it terminates.
 pub(super) fn replaces_failed_only(job: &Value) -> bool {
     let spec = &job["spec"];
     spec["podReplacementPolicy"] == "Failed" || spec["podFailurePolicy"].is_object()
@@ -37,7 +37,7 @@ pub(super) fn is_failed(job: &Value, pod: &Value) -> bool {
     phase == "Failed" || (deleted && phase != "Succeeded" && !replaces_failed_only(job))
 }
 
-/// Applies the failure policy to a failed Pod (upstream: `matchPodFailurePolicy`).
+/// Returns what the failure policy makes of a failed Pod, by its first rule that matches (`matchPodFailurePolicy`).
 pub(super) fn failure_effect(job: &Value, pod: &Stored) -> FailureEffect {
     let rules = items(&job["spec"]["podFailurePolicy"]["rules"]);
     for (at, rule) in rules.enumerate() {
@@ -71,7 +71,7 @@ pub(super) fn failure_effect(job: &Value, pod: &Stored) -> FailureEffect {
     FailureEffect::Counts
 }
 
-/// Returns the first container with an exit code that a rule of the failure policy matches, and the code.
+/// Returns the first failed container with an exit code that the rule matches: its name and the code.
 fn matching_exit_code<'a>(statuses: &'a Value, rule: &Value) -> Option<(&'a str, i64)> {
     let mut failed = items(statuses).filter_map(|one| {
         let code = one["state"]["terminated"]["exitCode"].as_i64()?;
@@ -100,7 +100,7 @@ fn has_condition<'a>(pod: &'a Value, patterns: &Value) -> Option<&'a str> {
     found.map(|one| text(one, "type"))
 }
 
-/// Returns the message about the first rule that is met (upstream: `matchSuccessPolicy`).
+/// Returns the message about the first rule of the success policy that is met (`matchSuccessPolicy`).
 pub(super) fn success_message(
     job: &Value,
     completions: i64,
@@ -130,7 +130,7 @@ pub(super) fn index_of(pod: &Value) -> Option<i64> {
     index.filter(|index| *index >= 0)
 }
 
-/// Returns how often the index of a Pod failed before: the number of counted failures and of ignored failures.
+/// Returns how often the index of a Pod failed before this Pod: the failures that count, and the ignored ones.
 pub(super) fn failures_of(pod: &Value) -> (i64, i64) {
     let read = |name: &str| -> i64 {
         let count = annotation(pod, name).parse().ok();
@@ -140,7 +140,7 @@ pub(super) fn failures_of(pod: &Value) -> (i64, i64) {
     (read(FAILURES), read(IGNORED))
 }
 
-/// Returns whether a failure exceeds the limit of its index (upstream: `isIndexFailed`).
+/// Returns whether this Pod's failure makes its index fail for good (upstream: `isIndexFailed`).
 pub(super) fn ends_index(job: &Value, pod: &Stored) -> bool {
     let Some(limit) = job["spec"]["backoffLimitPerIndex"].as_i64() else {
         return false;

@@ -1,4 +1,4 @@
-//! Machine: the state of a Job during one sync, and the end of the Job.
+//! Machine: the state of a Job and its Pods in one turn, and how the Job ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use crate::state::facts::{
 
 pub(super) struct JobSync {
     pub(super) job: Arc<Stored>,
-    /// The Pods of the Job that are unfinished or not counted yet.
+    /// The Pods of the Job that are not finished, or finished and not counted yet.
     pub(super) pods: Vec<Arc<Stored>>,
     /// The Pods of the Job that are neither finished nor terminating.
     pub(super) active: Vec<Arc<Stored>>,
     pub(super) started: i64,
     pub(super) ready: i64,
-    /// Number of Pods of the Job that are terminating and not finished.
+    /// The number of Pods of the Job that are terminating and not finished.
     pub(super) terminating: i64,
     pub(super) succeeded: i64,
     pub(super) failed: i64,
     pub(super) indexed: bool,
-    /// The succeeded indexes in the status, without the Pods that this sync counts.
+    /// `completedIndexes` in the stored status, without those of the Pods that this turn counts.
     pub(super) completed_before: Indexes,
     pub(super) completed_indexes: Indexes,
-    /// The failed indexes; `None` if the Job has no backoff limit per index.
+    /// The failed indexes, with those that this turn adds; `None` for a Job without `backoffLimitPerIndex`.
     pub(super) failed_indexes: Option<Indexes>,
-    /// For each index, the failed Pod that stays until its replacement is created.
+    /// For each index the failed Pod that keeps its finalizer until the replacement Pod is created.
     pub(super) kept: BTreeMap<i64, Arc<Stored>>,
 }
 
@@ -56,7 +56,7 @@ impl JobEnd {
         Self::new(false, reason, message)
     }
 
-    /// Returns the end of the Job that an earlier sync announced in the conditions.
+    /// Returns the end of the Job that an earlier turn has written into its conditions, if any.
     pub(super) fn announced(job: &Value) -> Option<Self> {
         let found = |kind: &str| {
             items(&job["status"]["conditions"])
@@ -82,7 +82,7 @@ impl JobSync {
         self.spec()["suspend"] == true
     }
 
-    /// Returns whether a Pod is finished, and neither counted nor in the status's list of uncounted Pods.
+    /// Returns whether a Pod is still to be listed: it has the finalizer, a valid index, and is not in the list.
     fn is_new(&self, pod: &Stored, counted: &UncountedPods) -> bool {
         is_tracked(pod.lean())
             && !counted.has(pod.meta("uid"))
@@ -91,7 +91,7 @@ impl JobSync {
     }
 }
 
-/// The uids of the finished Pods in the status's list of uncounted Pods (`uncountedTerminatedPods`).
+/// The uids in `status.uncountedTerminatedPods`: Pods that are finished and still have the finalizer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct UncountedPods {
     pub(super) succeeded: Vec<String>,
@@ -194,7 +194,7 @@ impl TurnContext<'_> {
     }
 }
 
-/// Computes the succeeded and failed indexes of an indexed Job.
+/// Computes the succeeded and failed indexes from the stored status and from the Pods that are not counted yet.
 fn number_indexes(sync: &mut JobSync) {
     let (job, completions) = (Arc::clone(&sync.job), sync.completions());
     let own = |pod: &Stored| {
@@ -244,7 +244,7 @@ fn number_indexes(sync: &mut JobSync) {
     sync.kept = kept;
 }
 
-/// Returns when a Job finished, in seconds since the epoch.
+/// Returns when a Job finished, in seconds since the epoch; `None` if it has not.
 pub(crate) fn finished(job: &Value) -> Option<i64> {
     let end = items(&job["status"]["conditions"]).find(|one| {
         matches!(text(one, "type"), "Complete" | "Failed") && one["status"] == "True"

@@ -1,4 +1,4 @@
-//! Machine: counts each Pod of a Job exactly once in the status of the Job.
+//! Machine: counts each finished Pod of a Job exactly once in the status of the Job.
 //!
 //! Upstream: `trackJobStatusAndRemoveFinalizers`. A finished Pod is first listed in the status, then loses its
 //! finalizer, and then is counted, so that a crash in between neither loses the Pod nor counts it twice (PLAY-8).
@@ -19,11 +19,11 @@ use crate::state::facts::{
     SimulatedKind, cloned_items, count, is_condition_true, is_terminating, is_tracked, number, text,
 };
 
-/// The time that a Job waits after the server refused its status.
+/// The time until a Job tries again after the server refused its status.
 const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 impl TurnContext<'_> {
-    /// Counts finished Pods, removes their finalizers, and writes the status.
+    /// Counts the finished Pods, removes their finalizers, and writes the status of the Job.
     pub(super) fn write_job_status(
         &mut self,
         sync: &JobSync,
@@ -89,8 +89,8 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Lists the finished Pods of a Job in its status. Returns the Pods that may lose their finalizer, and whether
-    /// these are all.
+    /// Adds the finished Pods of a Job to the list in its status. Returns the Pods from which the finalizer may be
+    /// removed, and whether no Pod was left for a later turn.
     fn list_finished(
         &self,
         sync: &JobSync,
@@ -135,7 +135,7 @@ impl TurnContext<'_> {
                 && (!sync.indexed || valid(pod).is_some())
                 && failure_effect(job, pod) != FailureEffect::Ignored
             {
-                // Once the Job has failed, Pods that did not succeed count as failed.
+                // When a Job has failed, its Pods that did not succeed all count as failed.
                 counted.failed.push(uid.to_owned());
             }
         }
@@ -158,7 +158,7 @@ impl JobEnd {
         (&self.reason, &self.message)
     }
 
-    /// Returns the reason of the Job's end as one of the known constants.
+    /// Returns the reason for which the Job failed, as one of upstream's constants.
     fn known_reason(&self) -> &'static str {
         const ALL: [&str; 6] = [
             "BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy",
@@ -169,7 +169,7 @@ impl JobEnd {
     }
 }
 
-/// Moves the listed Pods that have lost their finalizer from the list to the numbers in the status.
+/// Moves the Pods that no longer have the finalizer from the list of uncounted Pods to the counts.
 fn count_released(status: &mut Value, counted: &mut UncountedPods, held: &HashSet<String>) {
     for (field, uids) in [
         ("succeeded", &mut counted.succeeded),
@@ -185,7 +185,7 @@ fn count_released(status: &mut Value, counted: &mut UncountedPods, held: &HashSe
     }
 }
 
-/// Writes a number into a field of a status, or removes the field if the number is 0.
+/// Writes a count into a field of a status, or removes the field if the count is 0.
 fn put_count(status: &mut Value, field: &str, count: i64) {
     if count > 0 {
         status[field] = json!(count);
