@@ -1,4 +1,4 @@
-//! Room: admission of a write by policies and webhooks.
+//! Room: admission, which changes, checks or refuses a write by policies, webhooks and plugins before it is stored.
 
 pub(crate) mod attributes;
 pub(crate) mod attempt;

@@ -1,4 +1,4 @@
-//! Machine: checks a CustomResourceDefinition, and custom resources of it, as a create does, without a store.
+//! Machine: checks a CRD, and custom resources against it, as a create would, without a server.
 
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
@@ -7,18 +7,17 @@ use steersman_schema::resource::Resource;
 
 pub use steersman_builtins::crd::RuleCost;
 
-/// The compiled schema of one version of a definition.
+/// The compiled schema of one version of a CRD, to check custom resources.
 #[derive(Debug)]
 pub struct ObjectCheck {
     resource: Resource,
 }
 
-/// Checks a definition, and returns the estimated costs of its CEL rules.
+/// Checks a CRD, and returns the estimated costs of its CEL rules.
 ///
 /// # Errors
 ///
-/// All errors for which the creation of the definition would fail, and the fields that a CustomResourceDefinition does
-/// not have.
+/// All errors for which a create of the CRD would fail, and an error for each unknown field in it.
 pub fn check_definition(definition: &Value) -> Result<Vec<RuleCost>, Vec<FieldError>> {
     let mut crd = definition.clone();
     let mut unknown = Vec::new();
@@ -34,7 +33,7 @@ pub fn check_definition(definition: &Value) -> Result<Vec<RuleCost>, Vec<FieldEr
 }
 
 impl ObjectCheck {
-    /// Compiles the schema of one version of a valid definition; `None` if the definition does not serve this version.
+    /// Compiles the schema of one version of a valid CRD; `None` if the CRD does not serve this version.
     pub fn new(definition: &Value, version: &str) -> Option<Self> {
         let mut crd = definition.clone();
         crd::apply_defaults(&mut crd);
@@ -44,9 +43,8 @@ impl ObjectCheck {
         Some(Self { resource })
     }
 
-    /// Returns the problems that a create of an object would report, after the defaults of the schema are applied: of
-    /// its schema, its lists and its CEL rules. The metadata is not checked, and a field that the schema lacks is no
-    /// problem.
+    /// Returns the errors that a create of an object would report, after the schema's defaults are applied: of the
+    /// schema, of list types, and of CEL rules. The metadata is not checked, and unknown fields are no errors.
     pub fn problems(&self, object: &Value) -> Vec<FieldError> {
         let mut object = object.clone();
         if let Some(schema) = self.resource.structural() {

@@ -1,4 +1,4 @@
-//! Room: functions on single objects: versions, scales, managed fields, addresses of Services.
+//! Room: functions on single objects: conversion between versions, scales, managedFields, addresses of Services, CRDs.
 
 pub(crate) mod nesting;
 pub(crate) mod conditions;

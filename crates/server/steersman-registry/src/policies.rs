@@ -1,4 +1,4 @@
-//! Room: the rules of admission: compiled policies and webhooks, and whether any exist.
+//! Room: compiled admission policies and webhooks, and whether any exist.
 
 pub(crate) mod presence;
 pub(crate) mod policy;

@@ -1,4 +1,4 @@
-//! Room: the state of the server: `Registry`, its pending work, its snapshots and its transactions.
+//! Room: the state of the server: `Registry`, what its controllers still have to do, snapshots and transactions.
 
 pub(crate) mod verb_state;
 pub(crate) mod pending_work;

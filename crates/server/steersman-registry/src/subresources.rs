@@ -1,4 +1,4 @@
-//! Room: evictions, tokens and reviews.
+//! Room: evictions, tokens, reviews, and permissions that a request needs in addition.
 
 mod rights;
 mod evict;

@@ -1,4 +1,4 @@
-//! Machine: reads texts and lists in JSON values. A value of another type reads as an empty text or list.
+//! Machine: reads JSON values as texts and lists; a value of another type counts as an empty one.
 
 use serde_json::Value;
 
@@ -10,13 +10,13 @@ pub(crate) fn items(list: &Value) -> &[Value] {
     list.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns the items of a list in a member of an object.
+/// Returns the items of the list in a field; none if there is no list.
 pub(crate) fn items_mut<'a>(object: &'a mut Value, field: &str) -> &'a mut [Value] {
     let list = object.get_mut(field).and_then(Value::as_array_mut);
     list.map(Vec::as_mut_slice).unwrap_or_default()
 }
 
-/// Returns the texts in a list.
+/// Returns the texts in a list; other items are skipped.
 pub(crate) fn texts(list: &Value) -> impl Iterator<Item = &str> {
     items(list).iter().filter_map(Value::as_str)
 }

@@ -1,4 +1,4 @@
-//! Room: the verbs: get, list, watch, create, update, patch, apply, delete, and acts on Pods.
+//! Room: the verbs: get, list, watch, create, update, patch, apply, delete, and acts such as binding a Pod.
 
 mod read;
 pub(crate) mod components;

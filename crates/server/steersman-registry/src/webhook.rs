@@ -1,6 +1,6 @@
-//! Room: the requests to webhooks, and the meaning of their answers.
+//! Room: the requests to webhooks, and what their answers mean.
 //!
-//! This code does no input or output: the driver of the verbs sends the requests.
+//! Nothing here does input or output: the caller of the verbs sends the requests.
 
 mod call;
 mod hook;

@@ -1,4 +1,4 @@
-//! Machine: runs a verb that may need webhooks. The verb stops with the calls to make, and runs again with the answers.
+//! Machine: runs a verb that may need webhooks. It stops with the calls to make, and runs again with the answers.
 //!
 //! A verb never waits (SRV-1). If an answer of a webhook is missing, the verb records the call and refuses, so it
 //! changes nothing. The caller makes the calls without the lock and runs the verb again. An answer belongs to one exact
@@ -17,34 +17,34 @@ use crate::state::verb_state::VerbState;
 use crate::values::items;
 use crate::webhook::{CallResponse, PendingCalls, WebhookCall};
 
-/// Maximum number of repeated calls of one webhook for one request, each because the reviewed object changed meanwhile.
+/// Maximum number of times that one webhook is called again in one request because the object changed since its call.
 const MOST_CHANGES: usize = 5;
 
-/// The state that is kept between the runs of a verb.
+/// What is kept between the runs of one verb: the webhook answers so far, and the warnings.
 #[derive(Debug, Default)]
 pub struct Attempt {
     verb_state: VerbState,
-    /// The source of uids and generated names: every run of the verb generates the same ones.
+    /// The generator of uids and names at the first run: every further run generates the same ones.
     rng: Option<Rng>,
 }
 
 impl Attempt {
-    /// Stores the answer of a webhook to a call that a run stopped with.
+    /// Stores a webhook's answer to the call with this key, for the next run of the verb.
     pub fn learn(&mut self, key: String, answer: CallResponse) {
         self.verb_state.answers.insert(key, answer);
     }
 
-    /// Returns and clears the warnings of the last run.
+    /// Returns and clears the warnings of the last run, which become `Warning` headers.
     pub fn warnings(&mut self) -> Vec<String> {
         self.verb_state.warnings.take().1
     }
 }
 
 impl Registry {
-    /// Runs a verb with the known answers of webhooks: to its end, or to a missing answer.
+    /// Runs a verb with the webhook answers that are known. It runs to its end, or until an answer is missing.
     ///
     /// # Errors
-    /// Returns the calls of webhooks that the verb needs before it can continue; the verb has changed nothing.
+    /// Returns the webhook calls with the missing answers. The verb has changed nothing then; call it again with them.
     pub fn attempt<R>(
         &mut self,
         attempt: &mut Attempt,
@@ -63,7 +63,7 @@ impl Registry {
         attempt.verb_state.attended = true;
         attempt.verb_state.conversions = 0;
         std::mem::swap(&mut attempt.verb_state, self.verb_state.get_mut());
-        // The verb state, which was moved into the registry, is taken out again even if the verb panics (SRV-4).
+        // Even if the verb panics, its state is moved back from the registry to the attempt (SRV-4).
         let result = catch_unwind(AssertUnwindSafe(|| verb(self)));
         std::mem::swap(&mut attempt.verb_state, self.verb_state.get_mut());
         self.rng = own;
@@ -76,7 +76,7 @@ impl Registry {
         Err(PendingCalls { calls })
     }
 
-    /// Returns whether the caller of the verb can call webhooks; the server itself and direct access cannot.
+    /// Returns whether the caller of the verb can call webhooks. The server itself and tests with direct access cannot.
     pub(crate) fn is_attended(&self) -> bool {
         self.verb_state.borrow().attended
     }
@@ -85,13 +85,13 @@ impl Registry {
         !self.verb_state.borrow().pending.is_empty()
     }
 
-    /// Returns the revision at which the request lists: after a stop for a webhook, the revision of its first run.
+    /// Returns the revision at which a list reads: the newest, or after a stop for a webhook, that of the first run.
     pub(crate) fn newest(&self) -> u64 {
         let pinned = self.verb_state.borrow().pinned;
         pinned.unwrap_or_else(|| self.store.revision())
     }
 
-    /// Keeps the revision of a list that stops for a call of a webhook.
+    /// If a list stops for a webhook call, keeps its revision for the next run.
     pub(crate) fn pin(&self, revision: u64) {
         if self.is_waiting() {
             self.verb_state.borrow_mut().pinned = Some(revision);
@@ -102,8 +102,8 @@ impl Registry {
         self.verb_state.borrow_mut().pinned = None;
     }
 
-    /// Returns the answers to calls, in the order of the calls. Fails if an answer is missing; the caller changes
-    /// nothing and passes the error on. 409 if the input of the calls changes faster than webhooks answer.
+    /// Returns the webhook answers to these calls, in their order. Fails if one is missing; the verb then changes
+    /// nothing and returns the error. 409 if the object changes faster than webhooks answer.
     pub(crate) fn answers(
         &self,
         (resource, name): (&Resource, &str),
@@ -133,10 +133,10 @@ impl Registry {
         ))
     }
 
-    /// Returns the address of a Service: the address of its first ready endpoint, with the port of that endpoint.
+    /// Returns the IP address and port of the first ready endpoint behind a port of a Service.
     ///
     /// # Errors
-    /// Fails with the message of a kube-apiserver's resolver.
+    /// Fails with the message of kube-apiserver's resolver if the Service, its port or a ready endpoint does not exist.
     pub fn service_address(
         &self,
         namespace: &str,
@@ -179,16 +179,16 @@ impl Registry {
         found.ok_or_else(|| format!("no endpoints available for service \"{name}\""))
     }
 
-    /// Returns the position of the next conversion in this run of the verb. A write converts its object several times;
-    /// only a conversion that another run needed at the same position is a repeated one.
+    /// Returns an identifier for the next conversion in this run: its position. A write converts its object several
+    /// times, and only the same position in another run is the same conversion.
     pub(crate) fn next_conversion(&self) -> String {
         let mut verb_state = self.verb_state.borrow_mut();
         verb_state.conversions += 1;
         format!("conversion {}", verb_state.conversions)
     }
 
-    /// Records warnings for the client, whatever the outcome of its request: the texts of `Warning` headers, without
-    /// code and quotes. Drops duplicates.
+    /// Records warnings for the client, sent whether the request succeeds or not: the texts of `Warning` headers
+    /// without code and quotes. Drops duplicates.
     pub fn note_warnings(&self, texts: Vec<String>) {
         let warnings = &mut self.verb_state.borrow_mut().warnings;
         for text in texts {
@@ -200,7 +200,7 @@ impl Registry {
         self.verb_state.borrow_mut().warnings.note_unknown(fields);
     }
 
-    /// Takes the recorded warnings; `true` if the body of the request was decoded.
+    /// Returns and clears the recorded warnings; `true` if the body of the request was decoded.
     pub fn take_warnings(&self) -> (bool, Vec<String>) {
         self.verb_state.borrow_mut().warnings.take()
     }

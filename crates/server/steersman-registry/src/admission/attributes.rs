@@ -1,4 +1,4 @@
-//! Words: a write on its way through admission, as webhooks see it.
+//! Words: what webhooks and policies are told about a write: its object, operation, user and options.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::policies::compiled::GROUP;
 use crate::requests::metadata;
 use crate::requests::options::{DeleteOptions, ObjectTarget, Subresource, WriteOptions};
 
-/// Resources for which no policy is evaluated: the policy kinds themselves, and reviews, which are
+/// Resources for which no policy is evaluated: policies and bindings themselves, and reviews, which are answered and
 /// not stored (upstream: `policy/generic/plugin.go`, `kubeapiserver/admission/exclusion`).
 const UNJUDGED: [(&str, &str); 10] = [
     (GROUP, "validatingadmissionpolicies"),
@@ -27,11 +27,11 @@ const UNJUDGED: [(&str, &str); 10] = [
 #[derive(Debug)]
 pub(crate) struct WriteAdmission<'a> {
     pub(crate) target: ObjectTarget<'a>,
-    /// The name in the path of the request; empty if the path has none.
+    /// The name in the path of the request; empty for a POST to a collection.
     pub(crate) name: &'a str,
-    /// The subresource as rules of webhooks name it; empty for the object itself.
+    /// The subresource as the rules of webhooks name it, such as `status`; empty for the object itself.
     pub(crate) subresource: &'a str,
-    /// The group, version and kind of the objects, if they differ from those of the resource.
+    /// Group, version and kind of the sent object, if it is of another kind than the resource, as a Scale is.
     pub(crate) kind: Option<(&'a str, &'a str, &'a str)>,
     pub(crate) operation: &'static str,
     pub(crate) user: &'a User,
@@ -39,7 +39,7 @@ pub(crate) struct WriteAdmission<'a> {
     pub(crate) options: Value,
 }
 
-/// A write as the admission plugins judge it, with the object after and before it.
+/// A write as the admission plugins see it: its attributes, the new object, and the old one, if there is one.
 pub(crate) type AdmittedWrite<'a> = (&'a WriteAdmission<'a>, &'a Value, Option<&'a Value>);
 
 impl<'a> WriteAdmission<'a> {
@@ -65,7 +65,7 @@ impl<'a> WriteAdmission<'a> {
         }
     }
 
-    /// Describes a delete of one object, or without a name the delete of a collection.
+    /// Describes the delete of one object; with an empty name the delete of a collection.
     pub(crate) fn of_delete(
         target: ObjectTarget<'a>,
         name: &'a str,
@@ -83,7 +83,7 @@ impl<'a> WriteAdmission<'a> {
         }
     }
 
-    /// Returns the namespace that the review of a write names; for a write of a Namespace the name of that Namespace.
+    /// Returns the namespace in the AdmissionReview of a write; for a Namespace object that is its own name.
     pub(crate) fn namespace(&self, object: Option<&Value>) -> String {
         let resource = self.target.resource;
         if !(resource.built_in && resource.kind == "Namespace") {
@@ -96,12 +96,12 @@ impl<'a> WriteAdmission<'a> {
         }
     }
 
-    /// Returns whether no webhook is called for this write.
+    /// Returns whether no webhook is called for this write: webhook configurations and policies are exempt.
     pub(crate) fn is_exempt(&self) -> bool {
         self.target.resource.built_in && self.target.resource.group == GROUP
     }
 
-    /// Returns whether no policy is evaluated for this write.
+    /// Returns whether no policy is evaluated for this write: policies, bindings and reviews are exempt.
     pub(crate) fn is_unjudged(&self) -> bool {
         let resource = self.target.resource;
         UNJUDGED.contains(&(&resource.group, &resource.plural))
@@ -109,7 +109,7 @@ impl<'a> WriteAdmission<'a> {
 }
 
 fn shown_options(kind: &str, options: &impl Serialize) -> Value {
-    // `to_value` fails only for map keys that are no strings and for types that return errors: not for options.
+    // Cannot fail: only maps with keys that are no strings do not serialise.
     let mut shown = serde_json::to_value(options).unwrap_or_default();
     shown["kind"] = kind.into();
     shown["apiVersion"] = "meta.k8s.io/v1".into();

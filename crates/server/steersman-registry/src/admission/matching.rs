@@ -1,4 +1,4 @@
-//! Machine: matches writes to webhooks and admission policies, and builds the requests of their reviews.
+//! Machine: decides which webhooks and policies match a write, and builds the requests of AdmissionReviews.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/webhook/predicates` and `policy/matching`.
 
@@ -17,11 +17,11 @@ use crate::policies::policy::{ExpressionVariables, RequestAuthorizer};
 use crate::state::registry::Registry;
 use crate::webhook::{KindName, RegisteredWebhook, ResourceName, ReviewRequest};
 
-/// An object after and before a write; `None` if it does not exist.
+/// An object after and before a write. The first is `None` for a delete, the second for a create.
 pub(crate) type States<'a> = (Option<&'a Value>, Option<&'a Value>);
 
 impl Registry {
-    /// Returns the resource under which a write matches a webhook or a policy; 404 if its namespace does not exist.
+    /// Returns the resource with which rules and selectors match a write, if they do; 404 without its namespace.
     pub(crate) fn selected(
         &self,
         hook: &RegisteredWebhook,
@@ -49,7 +49,7 @@ impl Registry {
         Ok(selected.then_some(resource))
     }
 
-    /// Returns the resource in the version that a rule of the webhook names: that of the request or an equivalent one.
+    /// Returns the resource, in this or an equivalent version, that a rule of the webhook names; `None` if none does.
     pub(crate) fn matched(
         &self,
         hook: &RegisteredWebhook,
@@ -72,7 +72,7 @@ impl Registry {
         named.next().cloned()
     }
 
-    /// Returns the Namespace that namespace selectors match; `None` for cluster-scoped objects.
+    /// Returns the Namespace that `namespaceSelector` is compared with; `None` for cluster-scoped objects.
     fn namespace_of(
         &self,
         admission: &WriteAdmission<'_>,
@@ -150,7 +150,7 @@ impl Registry {
         })
     }
 
-    /// Returns the Namespace of a write; null for cluster-scoped objects.
+    /// Returns the Namespace object for the variable `namespaceObject`; null for cluster-scoped objects.
     fn namespace_object(&self, admission: &WriteAdmission<'_>) -> Value {
         let namespaced = admission.target.resource.namespaced;
         let name = Some(admission.target.scope()).filter(|_| namespaced);
@@ -158,7 +158,7 @@ impl Registry {
         namespace.map_or(Value::Null, |found| (*found.value).clone())
     }
 
-    /// Returns the authorizer for the expressions of a policy: it decides about the user of the write.
+    /// Returns the authorizer that the expressions of a policy can ask about the user of the write.
     pub(crate) fn asker<'a>(
         &'a self,
         admission: &'a WriteAdmission<'_>,

@@ -1,7 +1,7 @@
 //! Machine: evaluates MutatingAdmissionPolicies for an object before it is written.
 //!
-//! Like validating policies, they are evaluated on every write. A field that a policy changes has no owner unless the
-//! author of the request sent that field.
+//! These policies are evaluated on every write, also without a request. In managedFields, a field that a policy changes
+//! has no owner unless the author of the request sent that field.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go`.
 
@@ -22,16 +22,16 @@ use crate::requests::intake::{self, FieldValidation, ObjectOrigin};
 use crate::requests::metadata;
 use crate::state::registry::Registry;
 
-/// Tracks which policies or webhooks of the first round of admission run again in the second round.
+/// Which policies or webhooks run a second time, because the object changed after they ran (reinvocation).
 #[derive(Debug, Default)]
 pub(crate) struct Reinvocation {
-    /// The policies or webhooks that ran and have `reinvocationPolicy: IfNeeded`.
+    /// The policies or webhooks that ran and have `reinvocationPolicy: IfNeeded`, since the last change of the object.
     asked: BTreeSet<String>,
-    /// The policies or webhooks to run again, because the object changed after them.
+    /// The policies or webhooks to run in the second round, because the object changed after they ran.
     due: BTreeSet<String>,
 }
 
-/// The message of a policy's denial, and the reason if the policy names one.
+/// Why a policy refuses a write, as a message, and the reason of the `Status` if the policy sets one.
 type Denial = (String, Option<&'static str>);
 
 impl Reinvocation {
@@ -39,7 +39,7 @@ impl Reinvocation {
         self.asked.insert(one);
     }
 
-    /// Marks all policies and webhooks that ran so far for the second round, because the object changed.
+    /// Marks the policies and webhooks in `asked` for the second round, because the object changed now.
     pub(crate) fn require(&mut self) {
         self.due.append(&mut self.asked);
     }
@@ -54,8 +54,8 @@ impl Reinvocation {
 }
 
 impl Registry {
-    /// Lets the policies change an object in a round of admission. Returns whether one did; the object is then decoded
-    /// and has its defaults. 403 with every failure that is not ignored, in the words of the first.
+    /// Lets the mutating policies change an object; `round` is 0, or 1 for reinvocation. Returns whether the object
+    /// changed; it then has its defaults. 403 with all failures, and with the message of the first.
     pub(crate) fn admit_changes(
         &self,
         admission: &WriteAdmission<'_>,
@@ -71,7 +71,7 @@ impl Registry {
         drop(compiled);
         let mut denials: Vec<Denial> = Vec::new();
         let mut cases = Vec::new();
-        // All matching policies are selected before the first change.
+        // All matching policies are chosen for the object as it was before the first change.
         for found in self.cases(&policies, admission, (Some(&*object), old))? {
             match found {
                 Ok(case) => cases.push(case),
@@ -135,8 +135,8 @@ impl Registry {
         Ok(values.and_then(|values| case.policy.policy.is_met(&values)))
     }
 
-    /// Evaluates one mutation. Returns whether the object changed. The inner error is the reason why the mutation
-    /// failed; the outer error refuses the request without regard to the failure policy.
+    /// Evaluates one mutation of a policy. Returns whether the object changed. The inner error is subject to the
+    /// policy's `failurePolicy`; the outer error refuses the request in any case.
     fn evaluate(
         &self,
         case: &PolicyMatch<'_, Mutating>,
@@ -169,8 +169,8 @@ impl Registry {
                 false => FieldValidation::Ignore,
             };
             if let Err(why) = decode(resource, &mut after, object, validation) {
-                // Upstream treats an invalid result of a JSON patch as an error of the server, and an invalid result of
-                // an apply configuration as an error of the policy.
+                // As upstream, an object that does not decode is an error of the server after a JSON patch, and an
+                // error of the policy after an apply configuration.
                 return match made.strict {
                     true => Err(Status::internal(why)),
                     false => Ok(Err(why)),
@@ -218,8 +218,8 @@ fn refusal(admission: &WriteAdmission<'_>, object: &Value, denials: Vec<Denial>)
     refusal
 }
 
-/// Decodes an object that a webhook or a policy returned, or returns why it is none of the resource. Invalid
-/// managedFields are replaced by the old ones.
+/// Decodes an object that a webhook or a policy returned. Fails with the reason if it is no valid object of the
+/// resource. Without managedFields, it gets those of the object before.
 pub(crate) fn decode(
     resource: &Resource,
     after: &mut Value,

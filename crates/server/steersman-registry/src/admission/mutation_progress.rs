@@ -1,4 +1,4 @@
-//! Words: the progress of the mutating policies and webhooks of one write.
+//! Words: how far the mutating policies and webhooks of one write have come.
 
 use std::sync::Arc;
 
@@ -6,26 +6,26 @@ use steersman_schema::resource::Resource;
 
 use super::mutating_policies::Reinvocation;
 
-/// The progress of the mutating policies and webhooks of one write, which a run that stops leaves to the next run.
+/// How far the mutating policies and webhooks of one write have come, so that the next run of the verb goes on there.
 #[derive(Debug, Default)]
 pub(crate) struct MutationProgress {
-    /// The number of the current round: 0, then 1 for the policies and webhooks that run again.
+    /// The current round: 0, or 1 for the second round with only the policies and webhooks that run again.
     pub(crate) round: usize,
-    /// Whether the mutating policies of this round have run.
+    /// Whether the mutating policies have run in this round.
     pub(crate) has_policies: bool,
-    /// The position, among the mutating webhooks, of the next one to call in this round.
+    /// The index of the next mutating webhook to call in this round.
     pub(crate) next: usize,
-    /// The call that the next webhook waits for.
+    /// The webhook call that has no answer yet; `None` if no call is open.
     pub(crate) asked: Option<AskedHook>,
     pub(crate) policies: Reinvocation,
     pub(crate) hooks: Reinvocation,
-    /// Whether a policy or a webhook has changed the object.
+    /// Whether any policy or webhook has changed the object, in any round.
     pub(crate) any: bool,
-    /// Whether a webhook has changed the object in this round.
+    /// Whether any webhook has changed the object in this round.
     by_hooks: bool,
 }
 
-/// A webhook for which a run of the verb stopped.
+/// A webhook with a call that has no answer yet, for which the verb stopped.
 #[derive(Debug)]
 pub(crate) struct AskedHook {
     pub(crate) key: String,
@@ -47,7 +47,7 @@ impl MutationProgress {
         self.hooks.require();
     }
 
-    /// Ends a round. Returns whether a second round is needed, and begins it.
+    /// Ends a round. Returns true if a second round follows, which then is the current one.
     pub(crate) fn begin_second_round(&mut self) -> bool {
         if self.by_hooks {
             self.policies.require();

@@ -1,5 +1,5 @@
-//! Machine: checks that the author of an admission policy or binding may read the parameters that it names, because the
-//! messages of the policy could reveal them.
+//! Machine: checks that the author of an admission policy or binding may read the parameter objects that it refers to,
+//! because the policy's messages could reveal their content.
 //!
 //! Upstream: `authz.go` of the four kinds in `pkg/registry/admissionregistration`.
 
@@ -18,7 +18,7 @@ use crate::values::text;
 struct Parameters {
     group: String,
     resource: String,
-    /// Whether the kind of the parameters is not served.
+    /// Whether the server does not serve the kind of the parameter objects.
     unknown: bool,
 }
 
@@ -29,7 +29,7 @@ impl Registry {
         user: &User,
         (new, old): (&Value, Option<&Value>),
     ) -> Option<FieldError> {
-        // A caller without a user name is the program that embeds the server, and needs no permission.
+        // A user without a name is the program that embeds the server, and needs no permission.
         if !resource.built_in || resource.group != GROUP || user.name.is_empty() {
             return None;
         }
@@ -42,7 +42,7 @@ impl Registry {
                 }
                 self.check_kind(user, kind)
             }
-            // Upstream compares pointers, so it authorizes an unchanged reference to parameters again.
+            // Upstream compares pointers, which always differ, so it also checks unchanged references to parameters.
             "ValidatingAdmissionPolicyBinding" => {
                 self.check_reference(user, new, Validating::PLURALS.0)
             }
@@ -98,7 +98,7 @@ impl Registry {
         Some(FieldError::forbidden("spec.paramRef", &why))
     }
 
-    /// Returns the objects of a `paramKind`; all objects if the policy has none.
+    /// Returns the resource of a policy's `paramKind`; without `paramKind`, all resources (`*`).
     fn parameters(&self, kind: &Value) -> Parameters {
         let (Some(version), Some(name)) = (kind["apiVersion"].as_str(), kind["kind"].as_str())
         else {
@@ -118,7 +118,7 @@ impl Registry {
     }
 }
 
-/// Prints a user as Go's `%v` does.
+/// Prints a user as Go's `%v` prints it in upstream's error message.
 fn printed(user: &User) -> String {
     let print = |(key, values): (&String, &Vec<String>)| format!("{key}:[{}]", values.join(" "));
     let extra: Vec<String> = user.extra.iter().map(print).collect();

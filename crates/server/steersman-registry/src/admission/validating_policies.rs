@@ -1,6 +1,6 @@
-//! Machine: matches admission policies to a write, and evaluates the validating policies.
+//! Machine: decides which admission policies match a write, and evaluates the validating ones.
 //!
-//! Policies apply to every write: of a request, of the simulator and of a test with direct access.
+//! Policies apply to every write, also of the simulator and of a test that calls the registry without a request.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy`.
 
@@ -20,18 +20,18 @@ use crate::policies::validation::Objection;
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// A policy that matches a write, with one of its bindings and the parameters to evaluate it with.
+/// A policy that matches a write, with one of its bindings and one of the parameter objects of that binding.
 #[derive(Debug)]
 pub(crate) struct PolicyMatch<'p, R> {
     pub(crate) policy: &'p BoundPolicy<R>,
     pub(crate) binding: &'p Binding,
-    /// The resource in the version that a rule of the policy names.
+    /// The resource of the write, in the version that a rule of the policy names.
     pub(crate) resource: Arc<Resource>,
-    /// The object of parameters; null if the policy has no parameters.
+    /// The parameter object for the variable `params`; null if the policy has no parameters.
     pub(crate) params: Value,
 }
 
-/// A policy, or a binding of one, that cannot be evaluated.
+/// A policy, or one of its bindings, that matches a write and cannot be evaluated, and why.
 #[derive(Debug)]
 pub(crate) struct BrokenPolicy<'p> {
     pub(crate) policy: &'p Policy,
@@ -42,7 +42,7 @@ pub(crate) struct BrokenPolicy<'p> {
 pub(crate) type FoundPolicy<'p, R> = Result<PolicyMatch<'p, R>, BrokenPolicy<'p>>;
 
 impl Registry {
-    /// Evaluates the validating policies for a write. The error is the first objection under a binding that denies.
+    /// Evaluates the validating policies for a write. Fails with the first objection under a binding with `Deny`.
     pub(crate) fn admit_policies(
         &self,
         admission: &WriteAdmission<'_>,
@@ -86,8 +86,8 @@ impl Registry {
         Err(denied(refusal, message, &reason))
     }
 
-    /// Returns the matching policies in order, once for each binding and parameter. A policy that cannot be evaluated
-    /// is replaced by the reason, unless its failures are ignored.
+    /// Returns the matching policies in order, once for each binding and parameter object. For a policy that cannot be
+    /// evaluated, returns the reason instead, or nothing if `failurePolicy` is `Ignore`.
     pub(crate) fn cases<'p, R>(
         &self,
         policies: &'p [BoundPolicy<R>],
@@ -155,7 +155,7 @@ impl Registry {
         self.selected(&constraints.included, admission, states)
     }
 
-    /// Returns the parameters that a binding names; null if it names none.
+    /// Returns the parameter objects that a binding's `paramRef` selects; one null if the policy has no parameters.
     fn params(
         &self,
         policy: &Policy,
@@ -208,7 +208,7 @@ impl Registry {
     }
 }
 
-/// Returns the name of a policy, with the binding under which it is evaluated, as messages print it.
+/// Returns the name of a policy and of its binding, as error messages print them.
 fn name_of(policy: &Policy, binding: Option<&Binding>) -> String {
     let binding = binding.map(|binding| format!(" with binding '{}'", binding.name));
     let binding = binding.unwrap_or_default();

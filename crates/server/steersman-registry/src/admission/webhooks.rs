@@ -1,4 +1,4 @@
-//! Machine: admission by webhooks: selects the webhooks for a write, orders their calls, and applies their responses.
+//! Machine: admission by webhooks: chooses the webhooks that match a write, and applies their answers to it.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/webhook`.
 
@@ -27,7 +27,7 @@ impl Registry {
         self.catalogue.converts || self.presence.webhooks
     }
 
-    /// Returns the webhooks for a write from all configurations, in the order of the configurations' names.
+    /// Returns the webhooks for a write, sorted by the names of their configurations; none if it calls no webhooks.
     fn hooks(&self, mutating: bool, admission: &WriteAdmission<'_>) -> Arc<Vec<RegisteredWebhook>> {
         if !self.is_attended() || admission.is_exempt() {
             return Arc::default();
@@ -40,15 +40,15 @@ impl Registry {
         })
     }
 
-    /// Lets the mutating policies, and then the mutating webhooks, change an object before it is written. Returns
+    /// Lets the mutating policies, and then the mutating webhooks, change an object before it is stored. Returns
     /// whether the object changed; it is then decoded again and has its defaults.
     ///
-    /// Those with `reinvocationPolicy: IfNeeded` run again if a later policy or webhook changed the object.
+    /// Policies and webhooks with `reinvocationPolicy: IfNeeded` run again if a later one changed the object.
     ///
-    /// A write begins with the default of `progress`. If the answer of a webhook is missing, another run continues from
-    /// `progress` and `object`, provided that the registry is still the same.
+    /// The first run passes the default of `progress`. If a webhook's answer is missing, the next run passes `progress`
+    /// and `object` as this run left them, provided that the registry has not changed.
     ///
-    /// The error is the refusal of a webhook, or a failed call or evaluation, unless failures are ignored.
+    /// Fails with a refusal, or with a failed call or evaluation unless `failurePolicy` is `Ignore`.
     pub(crate) fn admit_mutating(
         &self,
         admission: &WriteAdmission<'_>,
@@ -73,7 +73,7 @@ impl Registry {
         }
     }
 
-    /// Calls the mutating webhooks for a delete, which has no object to change.
+    /// Calls the mutating webhooks for a delete; they can refuse it, but there is no object to change.
     pub(crate) fn admit_removal(
         &self,
         admission: &WriteAdmission<'_>,
@@ -100,7 +100,7 @@ impl Registry {
         self.admit_validated(admission, (None, Some(old)))
     }
 
-    /// Lets policies and webhooks change and validate the body of a request that is not stored, for instance a review.
+    /// Runs policies and webhooks for a body that is not stored, such as a review; their changes are dropped.
     pub(crate) fn admit_request(
         &self,
         admission: &WriteAdmission<'_>,
@@ -111,7 +111,7 @@ impl Registry {
         self.admit_validated(admission, (Some(&body), None))
     }
 
-    /// Evaluates the validating policies, and then calls the validating webhooks.
+    /// Evaluates the validating policies, and then calls the validating webhooks; both can only refuse.
     pub(crate) fn admit_validated(
         &self,
         admission: &WriteAdmission<'_>,
@@ -121,7 +121,7 @@ impl Registry {
         self.admit_validating(admission, states)
     }
 
-    /// Calls the validating webhooks, all at once. The first refusal counts, in the order of the configurations.
+    /// Calls all validating webhooks at once. Fails with the first refusal, in the order of the configurations.
     pub(crate) fn admit_validating(
         &self,
         admission: &WriteAdmission<'_>,
@@ -149,7 +149,7 @@ impl Registry {
         refusal.map_or(Ok(()), Err)
     }
 
-    /// Returns the resource that a rule of the webhook matched, if the webhook matches the write.
+    /// Returns the resource with which the webhook matches the write, if its rules, selectors and match conditions do.
     fn invoked(
         &self,
         hook: &RegisteredWebhook,
@@ -167,7 +167,7 @@ impl Registry {
                 .review_request(&resource, admission, states)?
                 .to_value(),
             params: &Value::Null,
-            // Upstream passes no namespace to the match conditions of webhooks.
+            // As upstream, `namespaceObject` is null in the match conditions of webhooks.
             namespace: Value::Null,
             asker: self.asker(admission, states.0),
         };
@@ -183,7 +183,7 @@ impl Registry {
         }
     }
 
-    /// Builds the call of a webhook; `None` if the call cannot be built and failures are ignored.
+    /// Builds the call of a webhook; `None` if that fails and `failurePolicy` is `Ignore`.
     fn call(
         &self,
         (hook, resource): (&RegisteredWebhook, &Resource),
@@ -205,7 +205,7 @@ impl Registry {
         };
         let request = self.review_request(resource, admission, states)?.to_json();
         let key = [hook.call_prefix.as_str(), round, &request].join(" ");
-        // The uid of the review is derived from the call, so that the next run of the verb generates the same uid.
+        // The uid of the review depends on the call alone, so the next run of the verb builds an equal call.
         let uid = Rng::of_text(&key).uid();
         let call = WebhookCall {
             body: webhook::body(version, &uid, &request),
@@ -221,7 +221,7 @@ impl Registry {
         Ok(Some((place, call)))
     }
 
-    /// Returns the decision of a webhook; `None` if the call failed and failures are ignored.
+    /// Returns what a webhook decided; `None` if its call failed and `failurePolicy` is `Ignore`.
     fn decision(
         &self,
         hook: &RegisteredWebhook,
@@ -281,8 +281,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the answer to the call of a mutating webhook; `None` if the call cannot be built and failures are
-    /// ignored. Fails if the answer is missing; `progress` then names the call.
+    /// Returns a mutating webhook's answer; `None` if its call cannot be built and `failurePolicy` is `Ignore`. Fails
+    /// if the answer is missing; then `progress.asked` is the call.
     fn ask(
         &self,
         hook: &RegisteredWebhook,
@@ -305,8 +305,8 @@ impl Registry {
         Ok(answers?.pop())
     }
 
-    /// Returns the answer for which an earlier run of the verb stopped, with the resource that the webhook's rule
-    /// matched. The call is not built again: in an unchanged registry it would be equal (ADM-1).
+    /// Returns the answer to the call for which the last run of the verb stopped, and the resource with which the
+    /// webhook matched. The call is not built again: in an unchanged registry it would be equal (ADM-1).
     fn known_answer(
         &self,
         hook: &RegisteredWebhook,
@@ -328,7 +328,7 @@ impl Registry {
         Some((asked.resource, answer))
     }
 
-    /// Applies the patch of a mutating webhook. Returns whether the object changed.
+    /// Applies the JSON patch in a mutating webhook's answer to the object. Returns whether the object changed.
     fn apply_patch(
         &self,
         resource: &Resource,

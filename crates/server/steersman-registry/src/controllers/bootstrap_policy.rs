@@ -1,5 +1,5 @@
-//! Machine: creates the absent objects when a server starts: the objects of every namespace, and with RBAC the
-//! bootstrap policy.
+//! Machine: creates the missing objects when a server starts: those that every namespace has, and with RBAC the default
+//! roles and bindings.
 
 use jiff::Timestamp;
 use steersman_auth::{
@@ -14,8 +14,8 @@ use crate::state::registry::Registry;
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Registry {
-    /// Stores the absent initial objects: those of every namespace, and with RBAC the default roles and
-    /// bindings. Existing roles and bindings get back their missing rules and subjects, unless their annotation
+    /// Creates the missing initial objects: those that every namespace has, and with RBAC the default roles and
+    /// bindings. Existing roles and bindings get missing rules and subjects back, unless their annotation
     /// `rbac.authorization.kubernetes.io/autoupdate` is `false`.
     pub fn bootstrap(&mut self, now: Timestamp) {
         self.now = now;
@@ -26,7 +26,7 @@ impl Registry {
         }
         for object in bootstrap_objects() {
             self.ensure_policy(object);
-            // The memory of the decoded forms is freed, because most of these objects are never read.
+            // Frees the memory of decoded objects, because most of these are never read.
             self.store.fold_all();
         }
         self.settle();
@@ -34,8 +34,8 @@ impl Registry {
         self.store.fold_all();
     }
 
-    /// Creates or completes a role or a binding of the bootstrap policy. Admission webhooks and policies do not see
-    /// this write: upstream a client makes it after the start.
+    /// Creates a default role or binding, or adds what is missing in it. Webhooks and policies do not see this write,
+    /// because upstream a client makes it after the start.
     fn ensure_policy(&mut self, object: BootstrapObject) {
         let (namespace, name) = (object.namespace, object.name.as_str());
         let storage = StorageKey::new(GROUP, object.plural);

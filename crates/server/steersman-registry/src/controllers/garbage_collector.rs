@@ -1,5 +1,5 @@
-//! Machine: the garbage collector. It deletes the dependents of a deleted owner, orphans them, or lets the owner wait
-//! for their deletion.
+//! Machine: the garbage collector, which deletes the dependents of a deleted owner, removes their owner references, or
+//! keeps the owner until they are deleted.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use crate::verbs::deletion::may_go;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwnerState {
-    /// The owner exists, and so the collector keeps the dependent.
+    /// The owner exists, so its dependent is kept.
     Solid,
-    /// The owner does not exist, or has another uid than the reference.
+    /// No object with the uid in the owner reference exists, so the dependent may be deleted.
     Dangling,
-    /// The owner is being deleted in the foreground and waits for the deletion of the dependent.
+    /// The owner is deleted with `Foreground`, and stays until the dependent is deleted.
     Waiting,
-    /// The owner cannot be looked up, so the collector keeps the dependent.
+    /// The owner's kind is not served, so it is unknown whether the owner exists; the dependent is kept.
     Unknown,
 }
 
 impl Registry {
-    /// Collects an object, or orphans its dependents (upstream: `attemptToDeleteItem` and `attemptToOrphanWorker`).
+    /// Collects an object, or orphans its dependents (upstream: `attemptToDeleteItem`, `attemptToOrphanWorker`).
     pub(crate) fn attempt_collection(&mut self, at: &Address) {
         let (storage, namespace, name) = at;
         let Some(found) = self.store.get(storage, namespace, name).cloned() else {
@@ -51,7 +51,7 @@ impl Registry {
         let (mut solid, mut waiting) = (false, false);
         for reference in references(&object) {
             match self.owner_state(&resource, &found, reference) {
-                // SRV-GC-1: an object is not collected if one of its owners cannot be looked up.
+                // An object is not deleted as long as one of its owners cannot be looked up (SRV-GC-1).
                 OwnerState::Unknown => return,
                 OwnerState::Solid => solid = true,
                 OwnerState::Dangling => lost.push(uid_of(reference)),
@@ -80,7 +80,7 @@ impl Registry {
     }
 
     fn owner_state(&self, resource: &Resource, object: &Stored, reference: &Value) -> OwnerState {
-        // An owner that was removed in this round is known to be absent, even if its kind was removed too.
+        // An owner that these controllers have just removed is known to be gone, even if its CRD was removed as well.
         let gone = self.pending.gone.get(text(&reference["uid"]));
         if gone.is_some_and(|at| at.is_empty() || *at == object.namespace) {
             return OwnerState::Dangling;
@@ -101,7 +101,7 @@ impl Registry {
         }
     }
 
-    /// Returns the object that an owner reference names, if it has the same uid.
+    /// Returns the owner that an owner reference names; `None` if it does not exist or has another uid.
     pub(crate) fn owner(
         &self,
         reference: &Value,
@@ -130,7 +130,7 @@ impl Registry {
         }
     }
 
-    /// Removes an owner that is deleted in the foreground once no dependent blocks it.
+    /// Removes an owner that is deleted with `Foreground`, once no dependent with `blockOwnerDeletion` is left.
     fn await_dependents(&mut self, storage: &StorageKey, owner: &Arc<Stored>) {
         let uid = owner.meta("uid");
         let mut held = false;
@@ -152,8 +152,8 @@ impl Registry {
         }
     }
 
-    /// If a dependent in the foreground deletion waits for its own dependents, it and its owner may own each other:
-    /// then the owner references of the dependent stop blocking.
+    /// If a dependent that is deleted with `Foreground` waits for dependents of its own, the two may own each other and
+    /// wait forever. Then sets `blockOwnerDeletion` to false in the owner references of `found`.
     fn break_circle(&mut self, storage: &StorageKey, found: &Arc<Stored>) -> Arc<Stored> {
         let mut dependents = self.dependents_of(found.meta("uid")).into_iter();
         let circle = dependents.any(|(storage, namespace, name)| {
@@ -181,13 +181,13 @@ impl Registry {
         self.put_changed(storage, found, draft);
     }
 
-    /// Stores an object that the collector changed, in the storage version of its kind.
+    /// Stores an object that the garbage collector changed, in the storage version of its kind.
     fn put_changed(&mut self, storage: &StorageKey, found: &Stored, draft: Draft) -> Arc<Stored> {
         let draft = self.in_storage_version(storage, draft);
         self.put(storage, &found.namespace, &found.name, draft)
     }
 
-    /// Removes a finalizer of an object, and the object if nothing else holds it.
+    /// Removes a finalizer from an object, and removes the object if nothing else keeps it.
     fn let_go(&mut self, storage: &StorageKey, found: &Arc<Stored>, finalizer: &str) {
         let mut draft = found.draft();
         metadata::retain_items(&mut draft.value, "finalizers", |one| one != finalizer);

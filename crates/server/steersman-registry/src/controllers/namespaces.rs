@@ -1,4 +1,4 @@
-//! Machine: the namespace controller: empties and removes terminating namespaces.
+//! Machine: the namespace controller, which deletes everything in a deleted namespace and then the namespace.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::state::registry::Registry;
 use crate::values::{items, texts};
 use crate::verbs::deletion::may_go;
 
-/// The conditions of a terminating namespace: type, reason and message while its deletion has no problem.
+/// The conditions of a terminating namespace, with the reason and message of each as long as nothing is wrong.
 const CONDITIONS: [(&str, &str, &str); 5] = [
     (
         "NamespaceDeletionDiscoveryFailure",
@@ -47,22 +47,22 @@ const FINALIZERS_REMAIN: &str = "NamespaceFinalizersRemaining";
 
 #[derive(Debug, Default)]
 struct RemainingContent {
-    /// Number of objects per `<plural>.<group>`.
+    /// The number of remaining objects per `<plural>.<group>`.
     objects: BTreeMap<String, usize>,
-    /// Number of objects per finalizer.
+    /// The number of remaining objects per finalizer.
     finalizers: BTreeMap<String, usize>,
 }
 
 impl Registry {
-    /// Leaves a deleted namespace to [`remove_marked`](Self::remove_marked), unless namespaces are removed within the
-    /// request, or by another program (SRV-NS-2).
+    /// Leaves a deleted namespace to a later call of [`remove_marked`](Self::remove_marked). Does nothing if namespaces
+    /// are removed within the request or by another program (SRV-NS-2).
     pub(crate) fn put_removal_off(&mut self, name: &Arc<str>) {
         if self.options.end_namespaces && !self.options.remove_at_once {
             self.pending.marked_namespaces.insert(Arc::clone(name));
         }
     }
 
-    /// Continues the deletions of the terminating namespaces that a snapshot or a write-ahead log holds.
+    /// After a restart, continues to delete the namespaces that were terminating.
     pub(crate) fn resume_removals(&mut self) {
         let all: Vec<_> = self.objects(("", "namespaces"), None).cloned().collect();
         for namespace in all.iter().filter(|one| one.is_terminating()) {
@@ -70,7 +70,7 @@ impl Registry {
         }
     }
 
-    /// Deletes the content of a namespace, Pods first. Reports the remaining objects, or removes the namespace.
+    /// Deletes everything in a namespace, Pods first. Then removes the namespace, or reports what is left in it.
     pub(crate) fn empty_namespace(&mut self, name: &str) {
         let namespaces = StorageKey::new("", "namespaces");
         let Some(found) = self.store.get(&namespaces, "", name).cloned() else {
@@ -84,7 +84,7 @@ impl Registry {
         storages.sort();
         self.clear(&pods, Some(name), Some(PropagationPolicy::Background));
         let mut rest = self.rest(std::slice::from_ref(&pods), name);
-        // SRV-GC-3: other objects are deleted only when no Pod is left, because a Pod that still stops may need them.
+        // Other objects are deleted only when no Pod is left, because Pods that still stop may need them (SRV-GC-3).
         if rest.objects.is_empty() {
             for storage in &storages {
                 self.clear(storage, Some(name), Some(PropagationPolicy::Background));

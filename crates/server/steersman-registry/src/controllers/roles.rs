@@ -1,4 +1,4 @@
-//! Machine: roles and bindings: the check against privilege escalation, and the aggregation of ClusterRoles.
+//! Machine: roles and bindings: refuses privilege escalation, and fills in ClusterRoles with an `aggregationRule`.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::requests::options::ObjectTarget;
 use crate::state::registry::{Registry, cluster_roles};
 use crate::values::items;
 
-/// Maximum number of rounds of aggregation, more than the length of any sensible chain of aggregating ClusterRoles.
+/// Maximum number of passes over the ClusterRoles. Each pass lets rules get one step further in a chain of aggregation.
 const ROUNDS: usize = 16;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Registry {
-    /// Refuses a role or a binding by which its author would grant permissions that the author lacks (AUTH-3).
+    /// Refuses a role or binding that would grant permissions which its author does not have (AUTH-3).
     pub(crate) fn refuse_escalation(
         &self,
         target: ObjectTarget<'_>,
@@ -40,7 +40,7 @@ impl Registry {
         .check(&self.authorizer())
     }
 
-    /// Updates the rules of every ClusterRole with an aggregation rule, unless the aggregation controller is off.
+    /// Updates the rules of every ClusterRole with an `aggregationRule`, unless the option `gather_roles` is off.
     pub(crate) fn aggregate_roles(&mut self) {
         if !self.options.gather_roles {
             return;
@@ -70,7 +70,7 @@ impl Registry {
     }
 }
 
-/// Returns whether a ClusterRole may have an aggregation rule, without decoding the role: nearly all roles have none.
+/// Returns whether a ClusterRole may have an `aggregationRule`. Does not decode the role, because nearly all have none.
 fn may_aggregate(role: &Stored) -> bool {
     if !role.is_serialised() {
         return role.lean().get("aggregationRule").is_some();
@@ -79,8 +79,8 @@ fn may_aggregate(role: &Stored) -> bool {
     text.is_ok_and(|text| text.contains("\"aggregationRule\":"))
 }
 
-/// Collects the rules of the ClusterRoles that an aggregation rule selects, without duplicates; `None` for a role
-/// without an aggregation rule (upstream: `clusterroleaggregation`).
+/// Returns the rules of all ClusterRoles that an `aggregationRule` selects, without duplicates; `None` for a role
+/// without one (upstream: `clusterroleaggregation`).
 fn aggregated(
     (role, value): (&Stored, &Value),
     all: &[Arc<Stored>],

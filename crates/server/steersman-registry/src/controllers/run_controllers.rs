@@ -1,4 +1,4 @@
-//! Machine: runs the controllers that act within requests, after writes and deletions.
+//! Machine: runs the controllers that act within requests, such as the garbage collector, after writes and deletions.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::state::pending_work::OwnershipChange;
 use crate::state::registry::{Registry, address};
 
 impl Registry {
-    /// Records the work that a write causes for the garbage collector and the namespace controller.
+    /// Records what the garbage collector and the namespace controller have to do after a write.
     pub(crate) fn note_change(
         &mut self,
         storage: &StorageKey,
@@ -32,7 +32,7 @@ impl Registry {
         }
     }
 
-    /// Schedules a look of the garbage collector at an owner, which may have waited for the referring dependent.
+    /// Has the garbage collector look at the owner in a reference, because it may have waited for this dependent.
     fn note_owner(&mut self, reference: &Value, namespace: &str) {
         if let Some((resource, found)) = self.owner(reference, namespace) {
             self.pending.object(address(&resource.storage, &found));
@@ -50,19 +50,18 @@ impl Registry {
         }
     }
 
-    /// Returns whether deleted definitions and namespaces are removed within the request that deletes them.
+    /// Returns whether deleted CRDs and namespaces are removed within the request (`remove_at_once`).
     pub fn removes_at_once(&self) -> bool {
         self.options.remove_at_once
     }
 
-    /// Returns whether [`remove_marked`](Self::remove_marked) has work.
+    /// Returns whether [`remove_marked`](Self::remove_marked) has something to remove.
     pub fn has_marked(&self) -> bool {
         !self.pending.definitions.is_empty() || !self.pending.marked_namespaces.is_empty()
     }
 
-    /// Deletes the objects of the definitions and namespaces that are marked as deleted, and removes the definitions
-    /// and namespaces without objects. An object with a finalizer keeps its definition or namespace until the object is
-    /// removed.
+    /// Deletes the objects of the CRDs and in the namespaces that were deleted, and removes those CRDs and namespaces
+    /// that have no objects left. An object with a finalizer keeps its CRD or namespace until it is removed.
     pub fn remove_marked(&mut self, now: Timestamp) {
         self.now = now;
         self.clear_definitions();
@@ -71,8 +70,8 @@ impl Registry {
         self.settle();
     }
 
-    /// Does all recorded work of the controllers, including the work that their writes cause. It loops over a queue and
-    /// does not recurse, because a chain of owners can be arbitrarily long (SRV-GC-2).
+    /// Does everything that the controllers have to do, including what their own writes cause. This is a loop and no
+    /// recursion, because a chain of owners can have any length (SRV-GC-2).
     pub(crate) fn settle(&mut self) {
         loop {
             if let Some((storage, gone)) = self.removed.pop_front() {
@@ -103,7 +102,7 @@ impl Registry {
         self.pending.gone.clear();
     }
 
-    /// Schedules looks of the garbage collector at the owners that waited for a removed object, and at its dependents.
+    /// Has the garbage collector look at the owners and the dependents of a removed object.
     fn note_removal(&mut self, gone: &Stored) {
         let uid = gone.meta("uid");
         let dependents = self.dependents_of(uid);

@@ -1,9 +1,9 @@
-//! Machine: gives every namespace its ServiceAccount `default` and the certificate of the server's authority, and gives
-//! each Pod the token of its ServiceAccount.
+//! Machine: gives every namespace the ServiceAccount `default` and a ConfigMap with the certificate of the server's
+//! authority, and gives each Pod the token of its ServiceAccount.
 //!
-//! Upstream two controllers create the objects of a namespace (`pkg/controller/serviceaccount` and
-//! `rootcacertpublisher`), and the admission plugin ServiceAccount gives Pods their tokens and refuses Pods without an
-//! account. Here one option switches all three.
+//! Upstream these are two controllers (`pkg/controller/serviceaccount` and `rootcacertpublisher`) and the admission
+//! plugin ServiceAccount, which also refuses Pods without a ServiceAccount. Here one option, `furnish_namespaces`,
+//! turns on all three.
 
 use std::sync::Arc;
 
@@ -17,26 +17,26 @@ use crate::requests::metadata;
 use crate::state::registry::Registry;
 use crate::values::{items, items_mut, text};
 
-/// The ServiceAccount of Pods that name none.
+/// The ServiceAccount of a Pod that names none.
 const DEFAULT: &str = "default";
 
-/// The ConfigMap with the certificate by which Pods verify the server.
+/// The ConfigMap with the certificate authority by which Pods verify the server.
 const AUTHORITY: &str = "kube-root-ca.crt";
 const ABOUT: &str = "kubernetes.io/description";
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 
-/// The field manager of the ServiceAccount and of the ConfigMap of a namespace.
+/// The field manager that writes the ServiceAccount and the ConfigMap of a namespace.
 const MANAGER: &str = "kube-controller-manager";
 
-/// The directory at which containers find the token of their Pod's ServiceAccount, and the volume's name.
+/// The directory in which containers find the token of their Pod's ServiceAccount.
 const MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME: &str = "kube-api-access-";
 
-/// The annotation of a mirror Pod, which a kubelet creates from a file; such a Pod gets no token.
+/// The annotation of a mirror Pod: a kubelet's copy of a Pod that it runs from a file. Such a Pod gets no token.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 impl Registry {
-    /// Records, after a write or a deletion, that a namespace may lack its ServiceAccount or its certificate.
+    /// After a write or a deletion, records the namespace that may lack its ServiceAccount or its ConfigMap.
     pub(crate) fn note_lack(&mut self, storage: &StorageKey, written: &Stored) {
         if !self.options.furnish_namespaces {
             return;
@@ -50,7 +50,7 @@ impl Registry {
         };
     }
 
-    /// Records that every namespace may lack its ServiceAccount or certificate, at a start or with a new authority.
+    /// Records that every namespace may lack its ServiceAccount or ConfigMap, at a start or after a new authority.
     pub(crate) fn note_lacks(&mut self) {
         let namespaces = StorageKey::new("", "namespaces");
         let all: Vec<Arc<Stored>> = self.store.list(&namespaces, None).cloned().collect();
@@ -59,8 +59,8 @@ impl Registry {
         }
     }
 
-    /// Creates the missing ServiceAccount and ConfigMap of a namespace, unless the namespace is terminating (SRV-NS-1).
-    /// The ConfigMap is created only once the server listens and has a certificate.
+    /// Creates the missing ServiceAccount and ConfigMap of a namespace that is not terminating (SRV-NS-1). The
+    /// ConfigMap is created only once the server listens and so has a certificate.
     pub(crate) fn furnish_namespace(&mut self, name: &str) {
         let found = self.object(("", "namespaces"), "", name);
         if found.is_none_or(|found| found.is_terminating()) {
@@ -93,8 +93,8 @@ impl Registry {
         }
     }
 
-    /// Gives a new Pod its ServiceAccount, a token, and the account's image pull secrets. 403 for a ServiceAccount that
-    /// does not exist, and for a mirror Pod that names one.
+    /// Gives a new Pod its ServiceAccount, a volume with the token, and the account's image pull secrets. 403 if the
+    /// ServiceAccount does not exist, and for a mirror Pod that names one.
     pub(crate) fn take_account(
         &mut self,
         admission: &WriteAdmission<'_>,
@@ -142,7 +142,7 @@ impl Registry {
     }
 }
 
-/// Mounts the token volume into every container that has no other mount at the directory of tokens.
+/// Mounts the token's volume into every container without a mount at that directory; `fresh` is the volume's new name.
 fn mount_token(spec: &mut Value, fresh: &str) {
     let volumes = items(&spec["volumes"]).iter();
     let mut names = volumes.map(|volume| text(&volume["name"]));

@@ -1,4 +1,4 @@
-//! Machine: the ServiceCIDR of the server, and an IPAddress for each address of a Service.
+//! Machine: keeps the ServiceCIDR of the server, and one IPAddress object for each address of a Service.
 //!
 //! Kubernetes source: `pkg/controlplane/controller/defaultservicecidr` and `pkg/registry/core/service/ipallocator`.
 
@@ -17,13 +17,13 @@ use crate::state::registry::Registry;
 use crate::values::texts;
 
 const GROUP: &str = "networking.k8s.io";
-/// The field manager of the status of the ServiceCIDR.
+/// The field manager that writes the status of the ServiceCIDR.
 const CIDR_MANAGER: &str = "kubernetes-service-cidr-controller";
 const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
 const ALLOCATOR: &str = "ipallocator.k8s.io";
 
 impl Registry {
-    /// Records, after a write or a deletion of a Service, the addresses that the Service got or lost.
+    /// After a write or a deletion of a Service, records the addresses that the Service got or lost.
     pub(crate) fn note_addresses(
         &mut self,
         storage: &StorageKey,
@@ -43,7 +43,7 @@ impl Registry {
         }
     }
 
-    /// Creates the IPAddress of an address that a Service has, or removes the IPAddress of a free address (SRV-IP-2).
+    /// Creates the IPAddress of an address that a Service has, or deletes that of an unused address (SRV-IP-2).
     pub(crate) fn settle_address(&mut self, noted: &ServiceAddress) {
         let (address, namespace, name) = noted;
         let service = self.object(("", "services"), namespace, name);
@@ -68,7 +68,7 @@ impl Registry {
         }
     }
 
-    /// Creates the ServiceCIDR of the server, and the missing IPAddresses: a snapshot of an earlier release has none.
+    /// Creates the server's ServiceCIDR and missing IPAddresses, which snapshots of earlier releases do not have.
     pub(super) fn furnish_network(&mut self) {
         let kind = (GROUP, "servicecidrs");
         let body = json!({

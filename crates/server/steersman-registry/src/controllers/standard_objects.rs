@@ -1,4 +1,4 @@
-//! Words: the flow schemas, priority levels and APIServices that a kube-apiserver maintains.
+//! Words: the FlowSchemas, PriorityLevelConfigurations and APIServices that a kube-apiserver creates.
 //!
 //! Kubernetes source: `apiserver/pkg/apis/flowcontrol/bootstrap`, and the priorities of groups in
 //! `cmd/kube-apiserver/app/aggregator.go` and `pkg/controlplane/apiserver/aggregator.go`.
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::values::text;
 
-/// The number of queues of a priority level, and the number of queues among which a flow chooses (the hand size).
+/// The number of queues of a priority level, and how many of them a flow may use (the hand size).
 type Queues = (u64, u64);
 
-/// The name, shares, lendable percent and queues of a priority level. Without queues, it rejects excess requests.
+/// Name, nominal shares, lendable percent and queues of a priority level. Without queues it rejects excess requests.
 type PriorityLevel = (&'static str, u64, u64, Option<Queues>);
 
 const LEVELS: [PriorityLevel; 7] = [
@@ -25,7 +25,7 @@ const LEVELS: [PriorityLevel; 7] = [
 
 const QUEUE_LENGTH: u64 = 50;
 
-/// An API group, its priority among the groups, and its versions with their priorities.
+/// An API group, its priority among the groups, and its versions, each with its priority.
 type Priority = (&'static str, u64, &'static [(&'static str, u64)]);
 
 const GROUPS: [Priority; 21] = [
@@ -54,7 +54,7 @@ const GROUPS: [Priority; 21] = [
 
 const V1: &[(&str, u64)] = &[("v1", 15)];
 
-/// The kind and the name of a subject of a flow schema. ServiceAccounts are those of `kube-system`.
+/// The kind and name of a subject of a FlowSchema. ServiceAccounts are in `kube-system`.
 type FlowSubject = (&'static str, &'static str);
 
 const EVERYBODY: &[FlowSubject] = &[
@@ -66,7 +66,7 @@ const ACCOUNTS: &[FlowSubject] = &[("ServiceAccount", "*")];
 const MANAGER: FlowSubject = ("User", "system:kube-controller-manager");
 const SCHEDULER: FlowSubject = ("User", "system:kube-scheduler");
 
-/// A priority level, the precedence of a flow schema, and the method by which the schema distinguishes flows.
+/// The priority level of a FlowSchema, its precedence, and how it separates flows, such as `ByUser`.
 type FlowLevel = (&'static str, u64, Option<&'static str>);
 
 const fn by_user(level: &'static str, precedence: u64) -> FlowLevel {
@@ -169,7 +169,7 @@ pub(crate) fn found(schema: &Value, now: &str) -> Value {
     }]})
 }
 
-/// The label of an APIService that the server maintains: `onstart`, or `true` as long as the version is served.
+/// The label of an APIService that the server keeps: `onstart`, or `true` while its version is served.
 pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
 pub(crate) fn api_service(group: &str, version: &str) -> (String, Value) {

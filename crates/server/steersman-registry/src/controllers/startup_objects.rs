@@ -21,26 +21,26 @@ use crate::requests::options::{ObjectTarget, Subresource, WriteOptions};
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// The field managers of flow control configurations and of their status.
+/// The field managers of flow control objects (first) and of their status (second).
 const FLOWS: (&str, &str) = (
     "api-priority-and-fairness-config-producer-v1",
     "api-priority-and-fairness-config-consumer-v1",
 );
 
-/// The namespace with the objects that other servers and kube-controller-manager read.
+/// The namespace of the objects that kube-controller-manager and extension API servers read.
 const NAMESPACE: &str = "kube-system";
-/// The ConfigMap with the authorities that sign client certificates.
+/// The ConfigMap with the certificate authorities for client certificates.
 const AUTHENTICATION: &str = "extension-apiserver-authentication";
-/// The ConfigMap with the day since which the server looks for used tokens of Secrets.
+/// The ConfigMap with the day from which the server records the use of ServiceAccount tokens in Secrets.
 const TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
-/// The name of the Lease of this server: the hash of a host name, as upstream computes it.
+/// The name of this server's Lease: upstream hashes the host name, here `localhost`.
 const IDENTITY: &str = "apiserver-jgla3zmib2ggq5buc4hwi5talm";
 const HOST: &str = "localhost";
 const LEASE_SECONDS: u64 = 3600;
 
 impl Registry {
-    /// Creates the missing objects of the server, and updates the address and the authorities in existing ones.
-    /// `clients` are the certificates, in PEM, of the authorities of client certificates.
+    /// Creates the server's missing objects, and updates addresses and authorities in existing ones: `authority` signed
+    /// the server's certificate, `clients` sign those of clients; both are PEM.
     pub fn write_startup_objects(
         &mut self,
         (listens, authority, clients): (SocketAddr, &str, Option<&str>),
@@ -91,7 +91,7 @@ impl Registry {
         self.point_to(listens);
     }
 
-    /// Creates the flow schemas and priority levels. The server does not act on them.
+    /// Creates the FlowSchemas and PriorityLevelConfigurations; the server does not limit requests by them.
     fn furnish_flows(&mut self) {
         const GROUP: &str = "flowcontrol.apiserver.k8s.io";
         let levels = (GROUP, "prioritylevelconfigurations");
@@ -106,7 +106,7 @@ impl Registry {
         }
     }
 
-    /// Creates an APIService for each version of custom resources, and removes that of a version that is no longer
+    /// Creates an APIService for each served version of custom resources, and deletes that of a version no longer
     /// served (upstream: `crdregistration` and the controller `autoregister`).
     pub(crate) fn register_versions(&mut self) {
         let services = ("apiregistration.k8s.io", "apiservices");
@@ -139,7 +139,7 @@ impl Registry {
         }
     }
 
-    /// Stores a new object of a controller that acts within requests. The write passes no webhooks.
+    /// Stores a new object for a controller that acts within requests. No webhook is called.
     pub(crate) fn plant(
         &mut self,
         (group, plural): (&str, &str),
@@ -162,7 +162,7 @@ impl Registry {
         Some(self.put(&resource.storage, namespace, &name, draft))
     }
 
-    /// Creates an object of the server unless it exists.
+    /// Creates an object of the server itself, unless it exists.
     pub(super) fn supply(
         &mut self,
         (group, plural): (&str, &str),
@@ -176,12 +176,12 @@ impl Registry {
         }
         let place = Some(namespace).filter(|_| resource.namespaced);
         let target = ObjectTarget::collection(&resource, place);
-        // If a policy or a quota forbids the object, the object stays missing, as in a cluster.
+        // If a policy or a quota refuses the object, it is missing, as in a cluster.
         let written = self.create(target, body, &by(manager), self.now).ok()?;
         Some(written.object.value().clone())
     }
 
-    /// Creates a cluster-scoped object unless it exists, and then writes its status, each under its own field manager.
+    /// Creates a cluster-scoped object, unless it exists, and writes its status with a second field manager.
     pub(super) fn supply_with_status(
         &mut self,
         kind: (&str, &str),
@@ -199,7 +199,7 @@ impl Registry {
         let _ = self.update(target, object, &by(status_manager), self.now);
     }
 
-    /// Writes the objects of the server in `kube-system`. Only this renews the Lease: an idle server writes nothing.
+    /// Writes the server's objects in `kube-system`. Its Lease is renewed only here: an idle server writes nothing.
     fn furnish_system_namespace(&mut self, clients: Option<&str>) {
         self.publish_client_authorities(clients);
         let maps = ("", "configmaps");
@@ -223,7 +223,7 @@ impl Registry {
         self.maintain(("coordination.k8s.io", "leases"), (NAMESPACE, lease));
     }
 
-    /// Adds the authorities of client certificates to the authorities that other servers published in the ConfigMap.
+    /// Adds the authorities of client certificates to those that other servers have put into the ConfigMap.
     fn publish_client_authorities(&mut self, clients: Option<&str>) {
         const FIELD: &str = "client-ca-file";
         let stored = self.object(("", "configmaps"), NAMESPACE, AUTHENTICATION);
@@ -241,7 +241,7 @@ impl Registry {
         self.maintain(("", "configmaps"), (NAMESPACE, map));
     }
 
-    /// Points the Service `kubernetes` at the listener. The address may be loopback, which clients cannot write.
+    /// Sets the Service `kubernetes` and its endpoints to the listener's address, which may be a loopback address.
     fn point_to(&mut self, listens: SocketAddr) {
         let (ip, port) = (listens.ip().to_string(), listens.port());
         let family = if listens.is_ipv4() { "IPv4" } else { "IPv6" };
@@ -264,7 +264,7 @@ impl Registry {
         self.settle();
     }
 
-    /// Creates an object, or updates the given members that differ. The write passes no webhooks.
+    /// Creates an object, or updates those of the given members that differ. No webhook is called.
     pub(super) fn maintain(&mut self, kind: (&str, &str), (namespace, body): (&str, Value)) {
         let Some(resource) = self.resource(kind.0, "v1", kind.1) else {
             return;

@@ -1,5 +1,5 @@
-//! Machine: the storage version migrator. It runs one StorageVersionMigration per resource, and stores the objects of
-//! the resource anew, one object per step.
+//! Machine: the storage version migrator, which carries out one StorageVersionMigration per resource at a time: it
+//! writes each stored object again in the storage version, one object per step.
 //!
 //! Kubernetes source: `pkg/controller/storageversionmigrator` of 1.36.
 
@@ -18,43 +18,43 @@ use steersman_store::Stored;
 
 use crate::state::registry::Registry;
 
-/// The time from the creation of a migration during which the migration waits for its resource to be served.
+/// How long a new migration waits for its resource to be served; then it fails.
 const DISCOVERY: SignedDuration = SignedDuration::from_secs(60);
-/// The delay after a first failure, which doubles with each in a row, and its maximum, as in upstream's rate limiter.
+/// The delay after the first failure, which doubles with each further one in a row, as in upstream's rate limiter.
 const BACKOFF: Duration = Duration::from_millis(5);
 const MOST_BACKOFF: Duration = Duration::from_secs(1000);
 
-/// The storage version migrator of a server. The positions of running migrations are only in memory: a new migrator
-/// starts them from the beginning and skips objects that were already stored anew.
+/// The storage version migrator of a server. How far a migration has come is only in memory: after a restart it begins
+/// anew, and skips objects that are in the storage version already.
 ///
-/// A driver calls [`next_work`](Self::next_work), makes the write of the [`MigrationStep`] with
-/// [`Registry::store_anew`], and passes the outcome to the next call of `next_work`. A step stores one object, so that
-/// requests have access to the registry between two objects (SRV-SVM-2).
+/// A driver calls [`next_work`](Self::next_work), writes the object of the [`MigrationStep`] with
+/// [`Registry::store_anew`], and passes the outcome to the next call. A step writes one object, so that requests can
+/// use the registry between two objects (SRV-SVM-2).
 #[derive(Debug, Default)]
 pub struct StorageMigrator {
-    /// The newest revision at which this migrator has read the migrations.
+    /// The revision at which this migrator last read the migrations; `None` before the first time.
     seen: Option<u64>,
     running: VecDeque<RunningMigration>,
-    /// The number of refused admissions of migrations in a row, and the time on the driver's clock of the next attempt.
+    /// How many starts of migrations were refused in a row, and the time on the driver's clock of the next attempt.
     refused: Option<(u32, Duration)>,
 }
 
-/// A migration with the condition `Running` and without a condition that ends it.
+/// A StorageVersionMigration with the condition `Running` that has not ended.
 #[derive(Debug)]
 struct RunningMigration {
     name: Arc<str>,
     uid: String,
-    /// The objects that are still to be stored anew; `None` until they are listed.
+    /// The objects that are still to be written; `None` until they are listed.
     waiting: Option<VecDeque<MigrationCandidate>>,
-    /// The outcome of the migration, once it is known; the error is the reason of the failure.
+    /// How the migration ended; the error is the message of the condition `Failed`. `None` while it runs.
     outcome: Option<Result<(), String>>,
     /// The number of failed writes in a row.
     failures: u32,
-    /// The time on the driver's clock at which the migration continues.
+    /// The time on the driver's clock before which the migration does nothing.
     due: Duration,
 }
 
-/// An object that is to be stored anew, as it was listed.
+/// An object that a migration has to write, as it was when it was listed.
 #[derive(Debug)]
 struct MigrationCandidate {
     namespace: Arc<str>,
@@ -63,7 +63,7 @@ struct MigrationCandidate {
     revision: u64,
 }
 
-/// The write that stores one object of a migration anew.
+/// One write of a migration: one stored object, written again in the storage version.
 #[derive(Debug)]
 pub struct MigrationStep {
     migration: String,
@@ -71,28 +71,28 @@ pub struct MigrationStep {
     candidate: MigrationCandidate,
 }
 
-/// The next task of the driver of the migrator.
+/// What the driver of the migrator does next.
 #[derive(Debug)]
 pub enum MigratorWork {
-    /// Store an object anew.
+    /// Write an object with [`Registry::store_anew`].
     Store(MigrationStep),
-    /// Wait until the driver's clock reaches this time, or for a change.
+    /// Wait until the driver's clock reaches this time, or until a migration or an object changes.
     WaitUntil(Duration),
-    /// Wait for a change.
+    /// Wait until a migration or an object changes.
     Wait,
 }
 
-/// The wall time, and the time since the driver started.
+/// The time as both clocks of the migrator show it.
 #[derive(Debug, Clone, Copy)]
 pub struct MigratorTime {
     /// The server's wall time, which is written into objects.
     pub wall: Timestamp,
-    /// The driver's clock, by which delays are measured.
+    /// The time since the driver started, by which delays are measured.
     pub tick: Duration,
 }
 
 impl StorageMigrator {
-    /// Returns the next work. `done` is the step that the previous call returned, with the outcome of its write.
+    /// Returns what to do next. `done` is the step that the previous call returned, with the outcome of its write.
     pub fn next_work(
         &mut self,
         registry: &mut Registry,
@@ -104,7 +104,7 @@ impl StorageMigrator {
             self.finish_step(registry, &step, outcome, now);
         }
         self.admit(registry, now);
-        // Each turn returns a step, ends a migration or delays one, so the loop ends.
+        // Each iteration returns a step, ends a migration or delays one, so the loop ends.
         while let Some(at) = self.running.iter().position(|one| one.due <= now.tick)
             && let Some(mut next) = self.running.remove(at)
         {
@@ -147,8 +147,8 @@ impl StorageMigrator {
         };
         match outcome {
             Ok(()) => migration.failures = 0,
-            // The object was deleted or written meanwhile. If a request wrote it, it is stored anew already; a write of
-            // the server itself keeps the old version of an object that only a webhook can convert (SRV-SVM-3).
+            // The object was deleted or written meanwhile. A request has written it in the storage version; the server
+            // itself keeps the old version of an object that only a webhook can convert (SRV-SVM-3).
             Err(status) if status.code == 409 => {
                 migration.failures = 0;
                 let again = registry.outdated(&step.storage, &step.candidate);
@@ -156,7 +156,7 @@ impl StorageMigrator {
                     waiting.extend(again);
                 }
             }
-            // The write can succeed later, so the objects are listed again after a delay.
+            // The write may succeed later, so after a delay the objects are listed again.
             Err(status) if matches!(status.code, 429 | 500 | 503 | 504) => {
                 migration.waiting = None;
                 migration.delay(now);
@@ -165,7 +165,7 @@ impl StorageMigrator {
         }
     }
 
-    /// Lets the registry start migrations, if any migration changed since the previous call.
+    /// Starts waiting migrations, if any migration has changed since the previous call.
     fn admit(&mut self, registry: &mut Registry, now: MigratorTime) {
         let storage = records::storage();
         let is_unchanged = self.seen.is_some_and(|seen| {
@@ -177,7 +177,7 @@ impl StorageMigrator {
             None if is_unchanged => return,
             _ => {}
         }
-        // The writes of this call count as changes at the next call, so that their effects are looked at.
+        // The writes below count as changes at the next call, which then sees their effects.
         self.seen = Some(registry.revision());
         let is_refused = registry.admit_migrations().is_err();
         let refusals = self.refused.map_or(0, |(count, _)| count) + 1;
@@ -205,13 +205,13 @@ impl StorageMigrator {
 }
 
 impl RunningMigration {
-    /// Lists the objects of a migration once. Returns their storage, or `None` after it set an outcome or a delay.
+    /// Lists the objects of a migration, once. Returns their storage; `None` if the migration has ended or has to wait.
     fn prepare(&mut self, registry: &mut Registry, now: MigratorTime) -> Option<StorageKey> {
         if self.outcome.is_some() {
             return None;
         }
         let Some(found) = registry.migration(&self.name) else {
-            // The migration was deleted since migrations were last admitted; the next admission forgets it.
+            // The migration was deleted; the next call of `admit` forgets it.
             self.delay(now);
             return None;
         };
@@ -251,7 +251,7 @@ impl RunningMigration {
     }
 }
 
-/// Returns how long a new migration still waits for its resource to be served; `None` after that time.
+/// Returns how long a new migration still waits for its resource to be served; `None` if that time is over.
 fn left_until_discovery(migration: &Stored, now: Timestamp) -> Option<Duration> {
     let made: Timestamp = migration.meta("creationTimestamp").parse().ok()?;
     let end = made.saturating_add(DISCOVERY).ok()?;

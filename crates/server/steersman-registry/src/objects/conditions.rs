@@ -1,4 +1,4 @@
-//! Machine: the conditions in the status of objects.
+//! Machine: reads and writes `status.conditions` of objects.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub(crate) fn find_true<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> 
     all.find(|one| one["type"] == kind && one["status"] == "True")
 }
 
-/// Replaces the condition of the same type in the status of an object, or appends the new condition.
+/// Replaces the condition of the same type in `status.conditions`, or appends the new condition.
 pub(crate) fn set(object: &mut Value, condition: Value) {
     let status = metadata::map_in(metadata::members(object), "status");
     let Some(list) = metadata::list_in(status, "conditions") else {

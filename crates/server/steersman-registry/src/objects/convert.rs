@@ -1,7 +1,7 @@
 //! Machine: converts objects between the versions of a resource.
 //!
-//! A webhook converts if the CRD names one. ADM-2: a write requests all conversions that its answer needs before it
-//! changes anything.
+//! A webhook converts custom resources if their CRD names one. A write makes all webhook calls that its answer needs
+//! before it changes anything (ADM-2).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::requests::rng::Rng;
 use crate::state::registry::Registry;
 use crate::webhook::{WebhookAddress, WebhookCall, conversion, review_version};
 
-/// Timeout of a conversion webhook, as upstream.
+/// The timeout of a call of a conversion webhook, as upstream.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl Registry {
-    /// Returns a stored object in the version of the resource. A custom resource is read through the schema of its
-    /// stored version (SRV-CRD-2), and then converted. An object that neither step changes is shared with the store.
+    /// Returns a stored object in the version of the resource. A custom resource first gets the defaults of its stored
+    /// version (SRV-CRD-2), and is then converted. An unchanged object is shared with the store.
     pub(crate) fn present(
         &self,
         resource: &Resource,
@@ -45,7 +45,7 @@ impl Registry {
         let own = if resource.built_in {
             resource.version == resource.storage_version
         } else {
-            // An object that was stored before the storage version changed keeps the version in which it was stored.
+            // An object that was stored before the storage version changed is still in the old version.
             is_of(stored.api_version(), &resource.version)
         };
         if own {
@@ -59,7 +59,7 @@ impl Registry {
         Ok(restamped(&stored, draft))
     }
 
-    /// Converts several objects of a list; a webhook gets all of them in one call.
+    /// Like `present` for the objects of a list: one call of the webhook converts all of them.
     pub(crate) fn present_all(
         &self,
         resource: &Resource,
@@ -103,8 +103,8 @@ impl Registry {
         Ok(value)
     }
 
-    /// Returns a stored object in the storage version of its kind, for a write of the server itself. Such a write calls
-    /// no webhook, so an object that only a webhook can convert keeps its version.
+    /// Converts a stored object to the storage version of its kind, for a write of the server itself. Such a write
+    /// calls no webhook, so an object that only a webhook can convert keeps its version.
     pub(crate) fn in_storage_version(&self, storage: &StorageKey, mut draft: Draft) -> Draft {
         let Some(resource) = self.catalogue.of_storage(storage) else {
             return draft;
@@ -117,7 +117,7 @@ impl Registry {
         draft
     }
 
-    /// Requests the conversion by a webhook that the answer of a write will need, before the write.
+    /// Converts the object that a write will store for its answer, before the write. `None` if no webhook is needed.
     pub(crate) fn foresee(
         &self,
         resource: &Resource,
@@ -136,7 +136,7 @@ impl Registry {
         Ok(values.into_iter().next())
     }
 
-    /// Returns the answer of a write: the converted object with the metadata that the write gave it.
+    /// Returns the answer of a write: `foreseen`, the converted object, with the metadata of the written object.
     pub(crate) fn answered(
         &self,
         resource: &Resource,
@@ -182,7 +182,7 @@ impl Registry {
     fn to_named(&self, from: &Resource, version: &str, value: Value) -> Result<Value, Status> {
         let all = self.catalogue.all.iter();
         let mut same = all.filter(|other| other.storage == from.storage);
-        // A version in which objects are stored need not be served; its schema is known even then.
+        // Objects may be stored in a version that is no longer served; its schema is known all the same.
         let named = same.find(|other| other.version == version);
         let mut to = named.map_or_else(|| from.clone(), |named| (**named).clone());
         if to.version != version {
@@ -200,7 +200,7 @@ impl Registry {
         Ok(value)
     }
 
-    /// Calls the webhook that converts objects; `is_list` is whether the objects are items of a list.
+    /// Calls the conversion webhook of a CRD. `is_list` says that the objects are items of a list, for error messages.
     fn convert(
         &self,
         from: &Resource,
@@ -210,7 +210,7 @@ impl Registry {
     ) -> Result<Vec<Value>, Status> {
         let version = to.api_version();
         let first = objects.first().copied().unwrap_or(&Value::Null);
-        // A list has the requested version in the review, and an object its own version.
+        // Error messages name the requested version for a list, and the object's own version for one object.
         let (of, inner) = if is_list {
             let of = format!("{version}, Kind={}", to.list_kind);
             (of.clone(), of)
@@ -255,7 +255,7 @@ impl Registry {
         }
         let pairs = objects.iter().zip(values).enumerate();
         let restored = pairs.map(|(at, (original, converted))| {
-            // In messages about a wrong version, positions in the list count from one.
+            // In error messages, positions in a list start at 1.
             let place = if is_list { at + 1 } else { 1 };
             let restored = conversion::restored(original, converted, &version, place);
             restored.map_err(|why| failed(&why))
@@ -264,7 +264,7 @@ impl Registry {
     }
 }
 
-/// Returns whether only a webhook can convert an object to the resource's version.
+/// Returns whether only a webhook can convert an object of this `apiVersion` to the resource's version.
 fn is_foreign(resource: &Resource, version: &str) -> bool {
     resource.conversion.is_some() && version != resource.api_version()
 }
@@ -280,7 +280,7 @@ fn version_of(object: &Value) -> &str {
     object["apiVersion"].as_str().unwrap_or_default()
 }
 
-/// Sets the `apiVersion` of an object to the storage version, and coerces its fields to the schema of that version.
+/// Sets `apiVersion` to the storage version, and removes fields and nulls that its schema does not allow.
 fn set_storage_version(resource: &Resource, value: &mut Value) {
     let version = &resource.storage_version;
     value["apiVersion"] = Value::String(match resource.group.as_str() {
@@ -292,7 +292,7 @@ fn set_storage_version(resource: &Resource, value: &mut Value) {
     }
 }
 
-/// Returns whether an `apiVersion` ends in this version.
+/// Returns whether an `apiVersion` such as `group/v1` has the version `version`.
 fn is_of(named: &str, version: &str) -> bool {
     named.rsplit_once('/').map_or(named, |(_, own)| own) == version
 }
@@ -304,8 +304,8 @@ fn restamped(stored: &Arc<Stored>, object: impl Into<Draft>) -> VersionedObject 
     }
 }
 
-/// Returns a stored object without fields and nulls that the schema of its version does not allow, and with the
-/// defaults of that schema (SRV-CRD-2). The object in the store stays unchanged.
+/// Returns a stored object without the fields and nulls that the schema of its version does not allow, and with the
+/// defaults of that schema (SRV-CRD-2). The object in the store stays as it is.
 fn read_through(resource: &Resource, stored: &Arc<Stored>) -> Arc<Stored> {
     let schemas = &resource.stored_schemas;
     let Some(schema) = schemas.for_read(stored.api_version(), stored.has_status()) else {

@@ -1,4 +1,4 @@
-//! Machine: the effects of creating, changing and deleting a CustomResourceDefinition.
+//! Machine: what happens when a CustomResourceDefinition (CRD) is created, changed or deleted.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl Registry {
     /// Creates or replaces a CustomResourceDefinition. Its resources are served when this returns.
     ///
     /// # Errors
-    /// Returns the `Status` of the refused create or update.
+    /// Fails with the `Status` of a refused create or update.
     pub fn install_crd(&mut self, mut crd: Value, now: Timestamp) -> Result<StoredWrite, Status> {
         self.now = now;
         let resource = self.definition_resource();
@@ -38,8 +38,8 @@ impl Registry {
         self.update(target, crd, &options, now)
     }
 
-    /// Accepts or refuses the names of a new definition, and serves its resources. The answer to the request shows the
-    /// definition before, because accepting is a change of its own.
+    /// Accepts or refuses the names of a new CRD, and serves its resources. That is a second write, so the answer to
+    /// the create shows the CRD without it.
     pub(crate) fn establish(&mut self, resource: &Resource, created: &Stored) {
         let mut crd = created.lean().clone();
         self.judge_names(&mut crd);
@@ -48,8 +48,8 @@ impl Registry {
         self.serve_definition(&stored, stored.revision, false);
     }
 
-    /// Decides which names of a definition are accepted, and writes its conditions, including that of its approval. A
-    /// free name is accepted even if other names of the definition are taken.
+    /// Decides which names of a CRD are accepted, and sets its conditions, also that of API approval. A free name is
+    /// accepted even if other names of the CRD are taken.
     pub(crate) fn judge_names(&self, crd: &mut Value) {
         let now = metadata::time(self.now);
         let group = text(&crd["spec"]["group"]);
@@ -86,9 +86,9 @@ impl Registry {
         crd::set_approval(crd, &now);
     }
 
-    /// Returns whether a new decision about the names and the approval of a definition would change nothing.
+    /// Returns whether `judge_names` would change nothing in this CRD.
     pub(crate) fn keeps_names(&self, crd: &Value) -> bool {
-        // The decision does not need the versions, which are most of the size of a definition.
+        // `judge_names` does not need the versions, which are most of a CRD.
         let head = json!({
             "metadata": crd["metadata"],
             "spec": {"group": crd["spec"]["group"], "names": crd["spec"]["names"]},
@@ -99,7 +99,7 @@ impl Registry {
         judged == head
     }
 
-    /// Serves the resources of an established definition; stops serving those of any other definition.
+    /// Serves the resources of an established CRD, or stops serving those of another CRD.
     fn serve_definition(&mut self, definition: &Stored, edition: u64, revised: bool) {
         let crd = definition.lean();
         let storage = storage_of(crd);
@@ -118,8 +118,8 @@ impl Registry {
         self.touch(&storage);
     }
 
-    /// Serves a definition after a write. A change of its spec or of its accepted names begins a new edition of the
-    /// definition, which ends the open watches of all its versions (SRV-WATCH-4); any other change does not.
+    /// Serves a CRD after a write. If its spec or its accepted names changed, a new edition begins: the open watches of
+    /// all its versions end (SRV-WATCH-4). After other changes they go on.
     ///
     /// Kubernetes source: `updateCustomResourceDefinition` of apiextensions-apiserver, which discards storages.
     pub(crate) fn serve_again(&mut self, before: &Value, written: &Stored) {
@@ -131,12 +131,12 @@ impl Registry {
         self.serve_definition(written, edition.unwrap_or(written.revision), true);
     }
 
-    /// Serves a definition of a snapshot. The edition of the definition begins with the history of the server.
+    /// Serves a CRD from a snapshot. Its edition begins at the first revision that the server knows.
     pub(crate) fn serve_restored(&mut self, definition: &Stored) {
         self.serve_definition(definition, self.forgotten, true);
     }
 
-    /// Marks a definition as terminating: its objects are deleted, and it is removed with the last of them.
+    /// Marks a CRD as terminating. It is removed when the last of its objects is deleted.
     pub(crate) fn terminate_definition(crd: &mut Value, now: Timestamp) {
         let time = metadata::time(now);
         let fields = metadata::of(crd);
@@ -151,7 +151,7 @@ impl Registry {
         crd::set_condition(crd, "Terminating", true, why, &time);
     }
 
-    /// Deletes the objects of definitions that are marked as deleted, and removes definitions without objects.
+    /// Deletes the objects of CRDs that were deleted, and removes the CRDs without objects.
     pub(crate) fn clear_definitions(&mut self) {
         let Some(resource) = self.definition_resource() else {
             return;
@@ -169,7 +169,7 @@ impl Registry {
         }
     }
 
-    /// Writes the condition that the deletion of a definition's objects begins, which the answer does not show.
+    /// Sets the condition that a CRD's objects are being deleted; the answer to the delete does not show it.
     fn begin_cleanup(&mut self, resource: &Resource, marked: &Stored) {
         let why = (crd::CLEANUP, "CustomResource deletion is in progress");
         let mut crd = marked.lean().clone();
@@ -180,7 +180,7 @@ impl Registry {
         self.serve_again(marked.lean(), &put);
     }
 
-    /// Deletes every object of a storage that no finalizer holds.
+    /// Deletes all objects of a kind, or those in one namespace; an object with a finalizer is only marked.
     pub(crate) fn clear(
         &mut self,
         storage: &StorageKey,
@@ -201,18 +201,18 @@ impl Registry {
         self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
     }
 
-    /// Returns the definition of the objects in a storage, which has the name of the storage.
+    /// Returns the CRD of the objects in a storage; the CRD has the name of the storage.
     fn definition_of(&self, storage: &StorageKey) -> Option<&Arc<Stored>> {
         self.store.get(&definitions(), "", storage.as_str())
     }
 
-    /// Builds the resource of a definition that serves no version but still has objects.
+    /// Builds the resource of a CRD that serves no version but still has objects.
     fn unserved(&self, storage: &StorageKey) -> Option<Arc<Resource>> {
         let found = self.definition_of(storage)?.borrowed();
         crd::stored_resource(found.lean(), found.bytes()).map(Arc::new)
     }
 
-    /// Removes a terminating definition without objects.
+    /// Removes a terminating CRD, if none of its objects is left.
     pub(crate) fn finish_definition(&mut self, storage: &StorageKey) {
         if self.store.list(storage, None).next().is_some() {
             return;
@@ -235,7 +235,7 @@ impl Registry {
         self.judge_waiting(&found.lean()["spec"]["group"]);
     }
 
-    /// Decides again about the definitions of a group that wait for a name, because a name may be free now.
+    /// Decides again about the CRDs of a group with refused names, because a name may be free now.
     pub(crate) fn judge_waiting(&mut self, group: &Value) {
         for storage in self.claimed_names.refused(text(group)) {
             let Some(stored) = self.definition_of(&storage).cloned() else {

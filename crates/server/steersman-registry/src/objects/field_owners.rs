@@ -1,5 +1,5 @@
-//! Machine: computes the owners of fields after creates and updates, at once or when the object is serialised
-//! (SRV-STORE-10).
+//! Machine: computes `metadata.managedFields` after creates and updates, at once or only when the object is serialised
+//! (SRV-STORE-10: most writes need not wait for this).
 
 use std::sync::Arc;
 
@@ -28,17 +28,17 @@ pub(crate) const SERVER: &str = "kube-apiserver";
 struct TrackedUpdate {
     subresource: Subresource,
     manager: String,
-    /// The `apiVersion`s that keep their entries, see [`Registry::versions_of`].
+    /// The `apiVersion`s of entries that are kept, see [`Registry::versions_of`].
     versions: Vec<String>,
-    /// The metadata in the body of a write to `status`, `resize` or `ephemeralcontainers` that the server does not store,
-    /// but that the writer owns in the managed fields all the same; see `managed::named_beside`.
+    /// Metadata that a write to `status`, `resize` or `ephemeralcontainers` sent. It is not stored, but as upstream its
+    /// sender becomes the owner; see `managed::named_beside`.
     named: Option<Value>,
     sent: Option<Value>,
     now: Timestamp,
 }
 
 impl TrackedUpdate {
-    /// Computes the managedFields after an update, as JSON. `managed` are the managedFields before the update.
+    /// Returns the managedFields after an update, as JSON; `managed` are those before.
     fn managed(
         self,
         resource: &Resource,
@@ -72,7 +72,7 @@ impl TrackedUpdate {
             let manager = Manager::new(&self.manager, ManagerOperation::Update, &version, "scale");
             let path = replicas_path(resource);
             let changed = wanted(resource, before) != wanted(resource, after);
-            // An update takes over fields of other managers and never fails; only an apply can conflict.
+            // An update takes fields over from other managers, and so cannot fail; only an apply has conflicts.
             let _ = update_field(entries, &manager, (&path, &version), changed, true);
         } else {
             let face = (resource, self.subresource);
@@ -83,7 +83,7 @@ impl TrackedUpdate {
     }
 }
 
-/// Makes a manager the owner of the fields that an update changes; `versions` are of [`Registry::versions_of`].
+/// Makes a manager the owner of the fields that differ between `before` and `after`; `versions` as in `versions_of`.
 pub(crate) fn own_changes(
     (resource, subresource): (&Resource, Subresource),
     (manager, versions): (&str, &[String]),
@@ -105,8 +105,8 @@ pub(crate) fn own_changes(
 }
 
 impl Registry {
-    /// Returns the `apiVersion`s that keep their entries in managedFields: served versions, and all
-    /// versions of a CRD, because fields of a version stay owned while it is not served.
+    /// Returns the `apiVersion`s of managedFields entries that are kept: the served versions of a built-in kind, and
+    /// all versions of a CRD, because fields stay owned while their version is not served.
     pub(crate) fn versions_of(&self, resource: &Resource) -> Vec<String> {
         if !resource.built_in {
             let names = resource.definition_versions.iter();
@@ -119,7 +119,7 @@ impl Registry {
         same.map(|other| other.api_version()).collect()
     }
 
-    /// Returns whether webhooks, policies or converters receive the objects of a resource, with their managedFields.
+    /// Returns whether webhooks, policies or conversions are shown the objects of a resource, with managedFields.
     pub(crate) fn shows_managed(&self, resource: &Resource) -> bool {
         self.is_judged() || resource.conversion.is_some()
     }
@@ -136,7 +136,7 @@ impl Registry {
             Ownership::Track(options) => options,
         };
         let (manager, now) = (manager::name_of(options), self.now);
-        // The object is copied here, because fields that plugins add from here on have no owner.
+        // Copies the object now, because fields that plugins add later have no owner.
         let mut object = object.clone();
         let mut compute = move |resource: &Resource| {
             let mut before = Value::Object(Map::new());
@@ -153,7 +153,7 @@ impl Registry {
         }
     }
 
-    /// Returns the managedFields of an updated object. `shown` is the stored object in the version of the request.
+    /// Returns the managedFields of an updated object; `shown` is the old object in the version of the request.
     pub(crate) fn updated_managed_fields(
         &self,
         (resource, subresource): (&Resource, Subresource),
@@ -169,8 +169,8 @@ impl Registry {
         let face = (resource, subresource);
         let manager = manager::name_of(options);
         let tracked = self.tracked_update(face, manager, (named, sent));
-        // The later computation compares stored objects. So the request must use the version in which they are stored,
-        // and until the new object is stored, the server may change only fields that no manager owns.
+        // The later computation compares stored objects. So the request must use the stored version, and from here on
+        // the server may change only fields that no manager owns.
         let is_stored_version =
             std::ptr::eq(shown, &**stored) && resource.version == resource.storage_version;
         let is_changed_later = finish_status(face).is_some() || is_definition(resource);
@@ -189,7 +189,7 @@ impl Registry {
         }
     }
 
-    /// Returns the resource if the managedFields of its objects can be computed later: nothing reads them before.
+    /// Returns the resource, if managedFields of its objects can be computed later: nothing reads them before that.
     fn resource_for_later(&self, resource: &Resource) -> Option<Arc<Resource>> {
         if self.shows_managed(resource) || self.is_changed() {
             return None;
@@ -213,7 +213,7 @@ impl Registry {
         }
     }
 
-    /// Sets the managedFields of the answer to a token request; the token itself is not stored.
+    /// Sets the managedFields in the answer to a token request. The token itself is not stored.
     pub(crate) fn track_token(&self, token: &mut Value, options: &WriteOptions) {
         if !self.options.track_managed_fields {
             return;
@@ -235,7 +235,7 @@ impl Registry {
         show(token, &mut entries.write().into());
     }
 
-    /// Returns a draft of an object with a status that the server wrote.
+    /// Returns a draft of an object after the server changed its status, with the server as the owner of the changes.
     pub(crate) fn own_status(
         &self,
         resource: &Resource,
@@ -247,7 +247,7 @@ impl Registry {
         self.server_write(face, SERVER, (before, after))
     }
 
-    /// Returns a draft of an object that a part of the server wrote, with this field manager.
+    /// Returns a draft of an object after the server changed it, with `manager` as the owner of the changes.
     pub(crate) fn server_write(
         &self,
         face: (&Resource, Subresource),
@@ -263,7 +263,7 @@ impl Registry {
     }
 }
 
-/// Returns a written status with the changes that its kind makes after the owners of its fields are computed.
+/// Returns how the kind changes its status after the owners are computed; `None` for most kinds and other writes.
 pub(crate) fn finish_status(
     (resource, subresource): (&Resource, Subresource),
 ) -> Option<steersman_builtins::FinishStatus> {

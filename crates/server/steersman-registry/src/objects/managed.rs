@@ -10,16 +10,16 @@ use steersman_store::{Draft, ManagedFields, Stored};
 use crate::requests::options::{Subresource, WriteOptions};
 use crate::requests::{metadata, subresource_fields};
 
-/// How the owners of fields are determined after a write.
+/// How the managedFields after a write are computed.
 #[derive(Debug, Clone)]
 pub(crate) enum Ownership<'a> {
-    /// The manager of the request owns the fields that the write changes.
+    /// The field manager in these options becomes the owner of the fields that the write changes.
     Track(&'a WriteOptions),
-    /// The managedFields were computed before the write, as JSON.
+    /// They are already computed, as JSON; `None` for no managedFields.
     Given(Option<String>),
 }
 
-/// Returns the name of a subresource in an entry of managedFields; empty for the object itself.
+/// Returns the name of a subresource in managedFields entries; empty for the object itself.
 pub(crate) fn subresource_name(subresource: Subresource) -> &'static str {
     match subresource {
         Subresource::Main => "",
@@ -32,7 +32,7 @@ pub(crate) fn subresource_name(subresource: Subresource) -> &'static str {
     }
 }
 
-/// Returns the members of an object that a subresource does not write, and that its writers do not own.
+/// Returns the top-level fields that a write to this subresource leaves as they are, and so does not own.
 pub(crate) fn ignored<'a>(
     resource: &Resource,
     subresource: Subresource,
@@ -48,7 +48,7 @@ pub(crate) fn ignored<'a>(
             all_but(&["status"])
         }
         Subresource::Status | Subresource::Approval => all_but(&["status", "metadata"]),
-        // A write of the object itself never changes a CertificateSigningRequest's spec.
+        // A write to the object itself cannot change the spec of a CertificateSigningRequest.
         Subresource::Main if resource.is("certificates.k8s.io", "CertificateSigningRequest") => {
             vec!["spec", "status"]
         }
@@ -57,7 +57,7 @@ pub(crate) fn ignored<'a>(
     }
 }
 
-/// Returns an applied configuration without the metadata that a status write ignores, and its manager does not own.
+/// Returns an apply configuration without the metadata that a status write ignores and does not own.
 pub(crate) fn without_kept<'a>(
     resource: &Resource,
     subresource: Subresource,
@@ -81,16 +81,16 @@ pub(crate) fn replicas_path(resource: &Resource) -> Vec<PathElement> {
     keys.map(|key| PathElement::field(key)).collect()
 }
 
-/// The fields of a new object as the client sent it that decide about owners after the server has completed the object.
+/// What the client sent of a new object, as far as it decides about the owners of fields that the server sets.
 #[derive(Debug, Default)]
 pub(crate) struct SentFields {
-    /// Fields of the spec that the client left to the server, which then have no owner.
+    /// The fields of the spec that the client did not send and the server sets. They have no owner.
     left_out: Vec<&'static str>,
-    /// Names of lists that the client sent empty: lists of the object (`false`) or of its spec (`true`).
+    /// The names of the lists that the client sent empty: of the object (`false`) or of its spec (`true`).
     emptied: Vec<(bool, String)>,
 }
 
-/// Records which fields the author of a new object left to the server.
+/// Returns which fields the client left to the server, from a new object as it was sent.
 pub(crate) fn sent_fields(resource: &Resource, object: &Value) -> SentFields {
     if !resource.built_in {
         return SentFields::default();
@@ -116,8 +116,8 @@ pub(crate) fn sent_fields(resource: &Resource, object: &Value) -> SentFields {
 }
 
 impl SentFields {
-    /// Prepares the comparison that finds the owners of a new object's fields: adds the fields without an owner to
-    /// `before`, and turns a list that the client sent empty and the server stored as null into an empty list.
+    /// Prepares the two objects that are compared to find a new object's owners: copies the fields without an owner to
+    /// `before`, and makes lists empty that the client sent empty and the server stored as null.
     pub(super) fn adjust(&self, before: &mut Value, object: &mut Value) {
         for field in &self.left_out {
             if let Some(value) = object.get("spec").and_then(|spec| spec.get(*field)) {
@@ -143,8 +143,8 @@ pub(crate) fn sent(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")
 }
 
-/// Returns the metadata fields that a request sent to a subresource which does not write them, and which its manager
-/// owns nevertheless. Null stands for a field that the request left out.
+/// Returns the metadata that a request sent to a subresource which does not store it, and which its manager owns all
+/// the same, as upstream. Null stands for a field that the request left out.
 pub(crate) fn named_beside(
     resource: &Resource,
     subresource: Subresource,
@@ -168,7 +168,7 @@ pub(crate) fn named_beside(
     Some(Value::Object(named))
 }
 
-/// Takes the managedFields out of an object: the server processes objects without them.
+/// Removes the managedFields from an object and returns them: the server processes objects without them.
 pub(crate) fn take(object: &mut Value) -> Option<Value> {
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
     metadata.remove("managedFields")
@@ -178,21 +178,21 @@ pub(crate) fn put(object: &mut Value, managed: Option<Value>) {
     metadata::assign(metadata::of(object), "managedFields", managed);
 }
 
-/// Moves managedFields into an object, for code that reads them in the object.
+/// Puts the managedFields back into an object, for code that reads them there.
 pub(crate) fn show(object: &mut Value, managed: &mut ManagedFields) {
     let mut managed = std::mem::take(managed);
-    // The text is JSON that the server serialised, so it parses.
+    // The server itself wrote this JSON, so it parses.
     let managed = managed.compute(object);
     let managed = managed.and_then(|text| serde_json::from_str(text).ok());
     put(object, managed);
 }
 
-/// Returns whether storing a draft would change at most the times of managedFields and the order of their entries.
+/// Returns whether storing the draft would change nothing but times and the order of entries in managedFields.
 pub(crate) fn same_but_times(draft: &mut Draft, stored: &Stored) -> bool {
     draft.value == *stored.lean() && differ_in_times(draft.managed(), stored.managed())
 }
 
-/// Returns whether two managedFields differ only in the times and in the order of their entries.
+/// Returns whether two managedFields differ in nothing but times and the order of their entries.
 pub(crate) fn differ_in_times(new: Option<&str>, old: Option<&str>) -> bool {
     let timeless = |managed: Option<&str>| {
         let entries: Vec<Value> = serde_json::from_str(managed?).ok()?;
@@ -211,9 +211,8 @@ pub(crate) fn differ_in_times(new: Option<&str>, old: Option<&str>) -> bool {
     old.is_some() && old == timeless(new)
 }
 
-/// Returns the entries of managedFields that a write starts from: those that the request sends, or the stored ones if
-/// it sends none that parse. A subresource cannot send any. An empty list, or a list of one empty entry, removes all
-/// entries.
+/// Returns the managedFields entries from which a write starts: those in the request, or the stored ones if the request
+/// has none that parse or is for a subresource. An empty list, or a list of one empty entry, removes all entries.
 pub(super) fn start(
     subresource: Subresource,
     sent: Option<&Value>,

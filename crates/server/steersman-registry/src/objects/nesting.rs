@@ -1,12 +1,12 @@
-//! Machine: bounds how deep a stored object is nested.
+//! Machine: limits how deep the values in a stored object are nested.
 
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
 
-/// Maximum number of nested levels of an object. Snapshots and the log add a few levels, and their parser accepts 128.
+/// Maximum number of levels in an object. Snapshots and the log add a few, and the JSON parser accepts 128.
 const MOST_LEVELS: usize = 100;
 
-/// WAL-3: checks that an object can be read back from a snapshot and the log; 400 if it is nested too deep.
+/// Refuses with 400 an object that is nested too deep to be read back after a restart (WAL-3).
 pub(crate) fn check_nesting(object: &Value) -> Result<(), Status> {
     match is_within(object, MOST_LEVELS) {
         true => Ok(()),
@@ -16,8 +16,8 @@ pub(crate) fn check_nesting(object: &Value) -> Result<(), Status> {
     }
 }
 
-/// Returns whether a value has at most this number of levels. The recursion is bounded: a request is parsed to 128
-/// levels, and a stored object has at most [`MOST_LEVELS`].
+/// Returns whether a value has at most this number of levels. The recursion is bounded, because requests are parsed to
+/// at most 128 levels, and stored objects have at most [`MOST_LEVELS`].
 fn is_within(value: &Value, levels: usize) -> bool {
     let Some(below) = levels.checked_sub(1) else {
         return false;

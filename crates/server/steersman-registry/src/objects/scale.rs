@@ -1,4 +1,4 @@
-//! Machine: the scale subresource: an `autoscaling/v1` Scale read from an object, and written back.
+//! Machine: the `scale` subresource: reads an `autoscaling/v1` Scale from an object, and writes it back.
 
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
@@ -21,7 +21,7 @@ pub(crate) fn scale_object(
     Ok(Registry::answer(namespace, name, scale, revision))
 }
 
-/// Returns the number of replicas in an object's spec, if it is set.
+/// Returns the wanted number of replicas in an object, at the path that its kind declares; `None` if absent.
 pub(crate) fn wanted<'a>(resource: &Resource, object: &'a Value) -> Option<&'a Value> {
     let paths = resource.scale.as_ref()?;
     Some(at(object, &paths.spec_replicas)).filter(|wanted| !wanted.is_null())
@@ -61,7 +61,7 @@ pub(crate) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Sta
     }))
 }
 
-/// Decodes a Scale, or returns 400. Returns the ignored fields, as messages name them.
+/// Decodes the Scale in a request. Returns its unknown fields, which are ignored, for warnings. Fails with 400.
 pub(crate) fn read(
     catalogue: &Catalogue,
     resource: &Resource,
@@ -75,7 +75,7 @@ pub(crate) fn read(
     kind.read(catalogue, scale, validation)
 }
 
-/// Returns a copy of an object with the replicas and the preconditions of a Scale; 422 for a negative number.
+/// Returns a copy of an object with a Scale's replicas, uid and resource version; 422 for negative replicas.
 pub(crate) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Result<Value, Status> {
     let Some(paths) = &resource.scale else {
         return Err(Status::no_such_path());
@@ -113,7 +113,7 @@ pub(crate) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Res
     Ok(new)
 }
 
-/// Returns the type of the objects that requests to a subresource contain.
+/// Returns the type of a subresource's objects: Scale, or else the type of the resource.
 pub(crate) fn type_of(resource: &Resource, subresource: Subresource) -> TypeRef<'_> {
     let scale = match subresource {
         Subresource::Scale => TypeRef::built_in("autoscaling/v1", "Scale"),
@@ -126,7 +126,7 @@ fn at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
     path.iter().fold(object, |value, key| &value[key.as_str()])
 }
 
-/// Formats a label selector, a plain map or a text as the text of a selector.
+/// Returns a selector as text: from a LabelSelector, from a map of labels, or from text.
 pub fn selector_text(selector: &Value) -> String {
     if let Some(text) = selector.as_str() {
         return text.to_owned();

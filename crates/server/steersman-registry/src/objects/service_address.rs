@@ -13,11 +13,11 @@ use crate::state::registry::Registry;
 use crate::state::service_network::ServiceNetwork;
 use crate::values::{items, items_mut, text};
 
-/// The range of node ports, first and last.
+/// The first and the last node port that the server assigns.
 const NODE_PORTS: (i64, i64) = (30_000, 32_767);
 
 impl Registry {
-    /// Sets the addresses and ports of a new or updated Service; 422 for those that the cluster cannot allocate.
+    /// Sets the addresses and ports of a new or updated Service; 422 for wanted ones that are taken or not in range.
     pub(crate) fn address_service(
         &mut self,
         object: &mut Value,
@@ -85,7 +85,7 @@ impl Registry {
             .collect()
     }
 
-    /// Returns the next free address of the service network; `None` if all addresses are taken (SRV-IP-1).
+    /// Returns the next free address of the service network; `None` if all are taken (SRV-IP-1: none is used twice).
     fn next_address(&mut self) -> Option<String> {
         let last = self.service_network.last_offset();
         let taken = self.taken_addresses();
@@ -134,7 +134,7 @@ impl Registry {
                 continue;
             }
             let number = port["port"].as_i64().unwrap_or_default();
-            // A port number that is used with several protocols has one node port.
+            // Ports with the same number and different protocols get the same node port.
             let shared = chosen.iter().find(|(port, _)| *port == number);
             let shared = shared.map(|(_, node)| *node);
             let node = match (own, shared) {
@@ -166,7 +166,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns an unused node port; zero if all node ports are used.
+    /// Returns the next unused node port; 0 if all are used.
     fn next_port(&mut self, used: &[i64], asked: &[(i64, i64)]) -> i64 {
         let (first, last) = NODE_PORTS;
         for _ in first..=last {
@@ -219,7 +219,7 @@ fn copy(spec: &mut Value, before: &Value, field: &str) {
     }
 }
 
-/// Restores allocated addresses and ports that an update of a Service leaves out (upstream: `patchAllocatedValues`).
+/// Copies the addresses and ports that an update of a Service leaves out from the stored one (`patchAllocatedValues`).
 fn restore(spec: &mut Value, before: &Value) {
     if service::needs_address(before) && service::needs_address(spec) {
         if is_absent(spec, "clusterIP") {
@@ -253,7 +253,7 @@ fn restore(spec: &mut Value, before: &Value) {
     }
 }
 
-/// Makes `clusterIP` and `clusterIPs` agree if a request wrote only one of them (upstream: `normalizeClusterIPs`).
+/// Makes `clusterIP` and the first of `clusterIPs` equal if a request set only one (upstream: `normalizeClusterIPs`).
 fn agree(spec: &mut Value, before: Option<&Value>) {
     let list = json!([spec["clusterIP"]]);
     let Some(before) = before else {
@@ -273,7 +273,7 @@ fn agree(spec: &mut Value, before: Option<&Value>) {
     metadata::assign(metadata::members(spec), "clusterIPs", list);
 }
 
-/// Chooses the IP families of the addresses (upstream: `initIPFamilyFields`).
+/// Sets `ipFamilies` and `ipFamilyPolicy` of a Service (upstream: `initIPFamilyFields`).
 fn choose_families(
     spec: &mut Value,
     before: Option<&Value>,
@@ -316,7 +316,7 @@ fn refuse(errors: Vec<FieldError>) -> Result<(), Vec<FieldError>> {
     }
 }
 
-/// Removes the second address and IP family of a Service that became single-stack, unless the request changed them.
+/// Removes the second address and family of a Service that becomes single-stack, unless the request changed them.
 fn keep_first_family(spec: &mut Value, before: &Value) {
     for field in ["clusterIPs", "ipFamilies"] {
         if spec[field] == before[field]
@@ -327,7 +327,7 @@ fn keep_first_family(spec: &mut Value, before: &Value) {
     }
 }
 
-/// Returns the IP families of a Service: those in its spec, those of its addresses, or that of the network.
+/// Returns the IP families of a Service: those in its spec and of its addresses, or else that of the network.
 fn named_families(spec: &Value, network: &ServiceNetwork) -> Result<Vec<Value>, Vec<FieldError>> {
     let (own, other) = (network.family(), network.other_family());
     let mut families = items(&spec["ipFamilies"]).to_vec();

@@ -1,4 +1,4 @@
-//! Machine: sets the fields of objects that come from classes, and checks them (upstream: the plugins Priority,
+//! Machine: sets and checks fields that refer to classes, such as `priorityClassName` (upstream: the plugins Priority,
 //! DefaultStorageClass, RuntimeClass, DefaultIngressClass and PersistentVolumeClaimResize).
 
 use std::cmp::Reverse;
@@ -16,34 +16,34 @@ use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// The annotations that mark the default StorageClass: the current one and the older one.
+/// The annotations that mark the default StorageClass: the current and the older one.
 const DEFAULT_STORAGE: [&str; 2] = [
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 ];
 const DEFAULT_INGRESS: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
 
-/// The annotation with the name of a StorageClass from before the field `storageClassName`.
+/// The annotation that named a StorageClass before `storageClassName` existed.
 const OLD_STORAGE: &str = "volume.beta.kubernetes.io/storage-class";
 const OLD_INGRESS: &str = "kubernetes.io/ingress.class";
 
-/// The priority and the preemption policy of a Pod without a PriorityClass.
+/// The priority and the preemption policy of a Pod if there is no default PriorityClass.
 const USUAL: (i64, &str) = (0, "PreemptLowerPriority");
 
-/// The names and values of the PriorityClasses that every cluster has.
+/// The PriorityClasses that every cluster has, with their values.
 pub(crate) const SYSTEM: [(&str, i64); 2] = [
     ("system-cluster-critical", 2_000_000_000),
     ("system-node-critical", 2_000_001_000),
 ];
 
 impl WriteAdmission<'_> {
-    /// Returns whether this is a write of an object of a built-in kind itself, not of a subresource.
+    /// Returns whether this writes an object of this built-in kind, and not one of its subresources.
     pub(crate) fn is_of(&self, group: &str, kind: &str) -> bool {
         let Self { target, .. } = self;
         target.subresource == Subresource::Main && target.resource.is(group, kind)
     }
 
-    /// Builds the refusal of a plugin, which names an object by its `generateName` if it has one.
+    /// Builds the 403 of an admission plugin. It names the object, or its `generateName` if there is no name yet.
     pub(crate) fn refusal(&self, object: &Value, why: &str) -> Status {
         let own = ["generateName", "name"].map(|field| metadata::text(object, field));
         let mut names = [self.name].into_iter().chain(own);
@@ -53,8 +53,8 @@ impl WriteAdmission<'_> {
 }
 
 impl Registry {
-    /// Sets the fields of a new object that come from classes, limit ranges and accounts, before webhooks see it. 403
-    /// for a class or an account that does not exist or contradicts the object.
+    /// Sets the fields of a new object that come from classes, LimitRanges and ServiceAccounts, before webhooks see the
+    /// object. 403 for a class or account that does not exist or contradicts the object.
     pub(crate) fn admit_defaults(
         &mut self,
         admission: &WriteAdmission<'_>,
@@ -78,7 +78,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Checks a valid object: 403 for an object beyond a limit, a second default class, and a claim that may not grow.
+    /// Checks a valid object: 403 beyond a limit, for a second default class, and for a claim that may not grow.
     pub(crate) fn admit_limits(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, _, old) = write;
         if admission.is_of("", "Pod") {
@@ -139,7 +139,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the default PriorityClass; if there are several, the one with the lowest value.
+    /// Returns the default PriorityClass; of several, the one with the lowest value.
     fn default_priority(&self) -> Option<&Arc<Stored>> {
         let all = self.objects(("scheduling.k8s.io", "priorityclasses"), None);
         all.filter(|class| class.value["globalDefault"] == true)
@@ -162,7 +162,7 @@ impl Registry {
         Err(admission.refusal(class, &why))
     }
 
-    /// Sets the class of an object that names none to the default class; if there are several, to the newest.
+    /// Sets an object's class to the default class, if it names none; of several default classes, to the newest.
     fn take_default(
         &self,
         object: &mut Value,
@@ -251,7 +251,7 @@ impl Registry {
         }
     }
 
-    /// Checks that the request of a PersistentVolumeClaim grows only if the claim is bound and its class allows it.
+    /// Refuses a larger storage request of a PersistentVolumeClaim, unless it is bound and its class allows growth.
     fn check_growth(&self, (admission, claim, old): AdmittedWrite<'_>) -> Result<(), Status> {
         let Some(old) = old else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Machine: applies LimitRanges: sets the defaults of containers, and checks the limits of Pods and claims (upstream:
-//! the plugin LimitRanger).
+//! Machine: applies LimitRanges: sets the default requests and limits of containers, and checks Pods and claims
+//! (upstream: the plugin LimitRanger).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::requests::metadata;
 use crate::state::registry::Registry;
 use crate::values::{items, items_mut};
 
-/// The annotation of a Pod that lists the defaults it got from LimitRanges.
+/// The annotation of a Pod that says which defaults it got from LimitRanges.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
-/// Quantities by resource name.
+/// Quantities by the name of their resource, such as `cpu`.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
 pub(crate) struct RequestsAndLimits {
@@ -150,7 +150,7 @@ fn asked(holder: &Value) -> RequestsAndLimits {
     }
 }
 
-/// Returns the requests and limits of a Pod: the sum over concurrent containers, or the largest init container if more.
+/// Returns what a Pod requests and may use: the sum over its concurrent containers, or one init container, if more.
 pub(crate) fn asked_by_pod(spec: &Value) -> RequestsAndLimits {
     let total = |part: &str| {
         let mut sum = Amounts::new();
@@ -211,10 +211,10 @@ fn check(limit: &Value, asked: &RequestsAndLimits, wrong: &mut Vec<String>) {
     }
 }
 
-/// The request and the limit of one resource, if given.
+/// The request and the limit of one resource, each `None` if not set.
 type ResourcePair<'a> = (Option<&'a Quantity>, Option<&'a Quantity>);
 
-/// Checks a request and a limit against a bound of a LimitRange. Returns the violation.
+/// Checks a request and a limit against a bound of a LimitRange. Returns the message if they violate it.
 type BoundCheck = fn((&str, &str), Quantity, ResourcePair<'_>) -> Option<String>;
 
 fn too_little(

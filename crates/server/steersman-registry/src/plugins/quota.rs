@@ -1,8 +1,8 @@
-//! Machine: decides which writes a ResourceQuota refuses (upstream: the plugin ResourceQuota), and counts the usage
-//! (upstream: the resource quota controller).
+//! Machine: refuses writes that exceed a ResourceQuota (upstream: the plugin ResourceQuota), and keeps the usage in its
+//! status (upstream: the resource quota controller).
 //!
-//! Limits are read from the status of the quota, as upstream. Only the quota controller copies them there from the
-//! spec: without it, a quota limits nothing until a client writes its status.
+//! As upstream, the limits that count are in the quota's status, where only the quota controller copies them from the
+//! spec. Without the controller, a quota limits nothing until a client writes its status.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::requests::options::Subresource;
 use crate::state::pending_work::QuotaTally;
 use crate::state::registry::Registry;
 
-/// For each resource name the amounts that changes added and removed.
+/// For each resource name how much was added, and how much was removed.
 type QuotaDifference = BTreeMap<String, (Quantity, Quantity)>;
 
 fn quotas() -> StorageKey {
@@ -34,8 +34,8 @@ impl Registry {
         all.cloned().collect()
     }
 
-    /// Refuses with 403 a write that would exceed a quota, that lacks amounts which a quota requires, or that concerns a
-    /// quota without usage in its status. Runs last, so that no usage is counted for a write that another check refuses.
+    /// Refuses with 403 a write that exceeds a quota, that lacks a request or limit which a quota requires, or that
+    /// meets a quota without usage in its status. Runs last, so that no write is counted that another check refuses.
     pub(crate) fn admit_quota(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, object, old) = write;
         let resource = admission.target.resource;
@@ -106,7 +106,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Records a write or a deletion that changes the usage of quotas, but no refused write and no dry run (QUOTA-2).
+    /// Records a stored write or deletion that changes usage. Refused writes and dry runs never get here (QUOTA-2).
     pub(crate) fn note_usage(
         &mut self,
         storage: &StorageKey,
@@ -133,8 +133,8 @@ impl Registry {
         }
     }
 
-    /// Brings the usage in the status of each quota up to date with the recorded changes (QUOTA-1), in one write per
-    /// quota. If the quota itself changed, its usage is counted anew.
+    /// Updates the usage in the status of each quota by the recorded changes, in one write per quota (QUOTA-1). If the
+    /// quota itself changed, counts its usage anew.
     pub(crate) fn settle_quotas(&mut self) {
         let mut by_namespace: BTreeMap<Arc<str>, Vec<QuotaTally>> = BTreeMap::new();
         for tally in std::mem::take(&mut self.pending.tallies) {
@@ -158,7 +158,7 @@ impl Registry {
         }
     }
 
-    /// Adds the recorded changes to the usage of a quota, which never decreases without the quota controller.
+    /// Adds the recorded changes to a quota's usage. Without the quota controller, the usage never decreases.
     fn adjust(&mut self, quota: &Arc<Stored>, tallies: &[QuotaTally]) {
         let hard = amounts(&quota.lean()["status"]["hard"]);
         if hard.is_empty() {
@@ -227,7 +227,7 @@ impl Registry {
         if quota.holds(&after) {
             return;
         }
-        // The quota controller counts a whole quota anew; admission counts the difference that a write makes.
+        // Upstream, the controller writes a new count (`hard` is set), and the admission plugin a difference.
         let manager = match hard {
             Some(_) => "kube-controller-manager",
             None => "kube-apiserver",
@@ -252,14 +252,14 @@ fn is_counted(admission: &WriteAdmission<'_>, storage: &StorageKey) -> bool {
     }
 }
 
-/// Returns the amounts of an object that a quota limits; `None` if the quota does not apply to the object.
+/// Returns what an object uses of the resources that a quota limits; `None` if the quota does not apply to it.
 fn limited(quota: &Value, storage: &StorageKey, object: &Value) -> Option<Amounts> {
     let mut limited = amounts(&quota["status"]["hard"]);
     limited.retain(|name, _| covers(storage, name));
     (!limited.is_empty() && in_scopes(storage, &quota["spec"], object)).then_some(limited)
 }
 
-/// Returns the increase of an amount; zero if it decreased.
+/// Returns by how much an amount has increased; zero if it has not.
 fn more(now: Quantity, before: Option<&Quantity>) -> Quantity {
     match before {
         None => now,

@@ -1,4 +1,4 @@
-//! Machine: enforces the pod security standards in the labels of namespaces (upstream: the plugin PodSecurity).
+//! Machine: refuses Pods that violate the pod security standard in their namespace's labels (upstream: PodSecurity).
 
 mod policy;
 mod pod;
@@ -19,11 +19,11 @@ use crate::values::{items, text};
 use checks::Violations;
 use policy::{NamespacePolicy, Standard, StandardLevel};
 
-/// Maximum number of Pods that are checked when a namespace gets a stricter standard.
+/// Maximum number of existing Pods that are checked when a namespace gets a stricter standard.
 const MOST_PODS: usize = 3000;
 
 impl Registry {
-    /// Checks Pods, Pod templates and labels of namespaces; 403 for a Pod that is not allowed, 422 for invalid labels.
+    /// Checks Pods, Pod templates and namespace labels; 403 for a violation by a Pod, 422 for invalid labels.
     pub(crate) fn admit_security(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, object, _) = write;
         let resource = admission.target.resource;
@@ -50,7 +50,7 @@ impl Registry {
 
     fn policy_of(&self, namespace: &str) -> Option<(NamespacePolicy, bool)> {
         let found = self.object(("", "namespaces"), "", namespace)?;
-        // Most namespaces have no such label, which is known without decoding them.
+        // Most namespaces have none of these labels, which is seen without decoding them.
         let mut levels = policy::LEVELS.iter();
         levels.find(|key| found.label(key).is_some())?;
         let mut errors = Vec::new();
@@ -158,7 +158,7 @@ fn template<'a>(kind: &str, object: &'a Value) -> &'a Value {
     }
 }
 
-/// Returns whether an update of a Pod may have changed a field that a security check reads; most fields are immutable.
+/// Returns whether an update of a Pod may matter for the standard: most fields that it reads cannot change.
 fn is_significant(pod: &Value, old: &Value) -> bool {
     const PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let is_annotated_anew = |key: &str| {

@@ -1,5 +1,5 @@
-//! Machine: records the author of a CertificateSigningRequest, and checks the permission to approve and sign it
-//! (upstream: `pkg/registry/certificates` and `plugin/pkg/admission/certificates`).
+//! Machine: records the author of a CertificateSigningRequest, and checks that a user may approve or sign it (upstream:
+//! `pkg/registry/certificates` and `plugin/pkg/admission/certificates`).
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -15,14 +15,14 @@ use crate::state::registry::Registry;
 use crate::values::{items, items_mut, text};
 
 const GROUP: &str = "certificates.k8s.io";
-/// The signer of client certificates.
+/// The signer for certificates of clients of the API server.
 const CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 
 pub(crate) fn is_request(resource: &Resource) -> bool {
     resource.is(GROUP, "CertificateSigningRequest")
 }
 
-/// Writes the user of the request into a new CertificateSigningRequest, and drops the user fields that the client sent.
+/// Writes the user of the request into a new CertificateSigningRequest; a user that the client sent is dropped.
 pub(crate) fn sign_for(user: &User, request: &mut Value) {
     let spec = metadata::members(&mut request["spec"]);
     for field in ["username", "uid", "groups", "extra"] {
@@ -31,7 +31,7 @@ pub(crate) fn sign_for(user: &User, request: &mut Value) {
     spec.extend(user.info().as_object().cloned().unwrap_or_default());
 }
 
-/// Sets the times that the client left out of conditions. A transition time stays while the status is unchanged.
+/// Sets the times of conditions that the client left out. While a condition's status stays, its transition time does.
 pub(crate) fn time_conditions(request: &mut Value, old: &Value, now: Timestamp) {
     let now = Value::from(metadata::time(now));
     for condition in items_mut(&mut request["status"], "conditions") {
@@ -54,8 +54,8 @@ pub(crate) fn time_conditions(request: &mut Value, old: &Value, now: Timestamp) 
 }
 
 impl Registry {
-    /// Checks a new CertificateSigningRequest and the writes to its subresources. 403 for a user who may neither approve
-    /// nor sign for the signer, and for a client certificate in the group `system:masters`.
+    /// Checks a new CertificateSigningRequest, and writes to its subresources. 403 for a user without the permission to
+    /// approve or to sign for the signer, and for a client certificate in the group `system:masters`.
     pub(crate) fn admit_signing(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, request, old) = write;
         if !is_request(admission.target.resource) {
@@ -88,9 +88,9 @@ impl Registry {
     }
 }
 
-/// Returns whether the requested certificate would be in the group `system:masters`.
+/// Returns whether the certificate would be in the group `system:masters`, which may do everything.
 fn asks_for_all(request: &Value) -> bool {
-    // A request that does not parse is refused by its validation, which uses the same parser.
+    // A request that does not parse is refused later by validation, with the same parser.
     let asked = SigningRequest::read(text(&request["spec"]["request"]));
     asked.is_ok_and(|asked| asked.is_of(MASTERS))
 }

@@ -1,4 +1,4 @@
-//! Machine: copies the zone and the region of a node to the labels of its Pods.
+//! Machine: copies the zone and region labels of a node to the Pods that are bound to it.
 //!
 //! Kubernetes source: `plugin/pkg/admission/podtopologylabels`.
 
@@ -8,14 +8,14 @@ use crate::requests::metadata;
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// The labels of a node that are copied to its Pods.
+/// The labels that are copied from a node to its Pods.
 const LABELS: [&str; 2] = [
     "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region",
 ];
 
 impl Registry {
-    /// Copies the labels of a Pod's node to the Pod, if the node exists and has them.
+    /// Copies the zone and region labels of a Pod's node to the Pod; does nothing if the node does not exist.
     pub(crate) fn take_topology(&self, pod: &mut Value) {
         let node = self.object(("", "nodes"), "", text(&pod["spec"]["nodeName"]));
         for name in LABELS {

@@ -1,4 +1,4 @@
-//! Machine: computes the amounts of an object that quotas count (upstream: `pkg/quota/v1/evaluator/core`).
+//! Machine: computes how much of each resource an object uses up in a quota (upstream: `pkg/quota/v1/evaluator/core`).
 
 use serde_json::Value;
 use steersman_apimachinery::quantity::Quantity;
@@ -11,12 +11,12 @@ const OF_SERVICES: &[&str] = &[
     "count/services", "services", "services.nodeports", "services.loadbalancers",
 ];
 
-/// Kinds that quotas also count under an old name: `secrets` beside `count/secrets`.
+/// Kinds that quotas can also count by their plural alone: `secrets` as well as `count/secrets`.
 const OLD_NAMES: &[&str] = &[
     "configmaps.", "resourcequotas.", "replicationcontrollers.", "secrets.",
 ];
 
-/// Resource names that every container of a Pod must have if a quota limits them.
+/// If a quota limits one of these, every container of a new Pod must set it.
 const NAMED_BY_ALL: &[&str] = &[
     "cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory",
 ];
@@ -31,12 +31,12 @@ pub(crate) fn may_change(storage: &StorageKey) -> bool {
     )
 }
 
-/// Returns whether objects of a kind are never counted: Events.
+/// Returns whether quotas never count the objects of a kind: Events.
 pub(crate) fn is_ignored(storage: &StorageKey) -> bool {
     matches!(storage.as_str(), "events." | "events.events.k8s.io")
 }
 
-/// Returns the name under which the objects of a kind are counted: `count/deployments.apps`.
+/// Returns the resource name that counts the objects of a kind, such as `count/deployments.apps`.
 fn count_name(storage: &StorageKey) -> String {
     format!("count/{}", storage.as_str().trim_end_matches('.'))
 }
@@ -64,7 +64,7 @@ pub(crate) fn covers(storage: &StorageKey, resource: &str) -> bool {
     }
 }
 
-/// Returns whether a resource name is outside Kubernetes' own domain.
+/// Returns whether a resource name is an extended one, such as `example.com/gpu`, and not of Kubernetes itself.
 fn is_announced(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/")
 }
@@ -92,7 +92,7 @@ pub(crate) fn usage(storage: &StorageKey, object: &Value) -> Amounts {
     used
 }
 
-/// Returns the usage of a Pod under all names that a quota may use, for instance `cpu` and `requests.cpu`.
+/// Returns what a Pod uses, under all names that a quota may limit: `cpu` and `requests.cpu` mean the same.
 fn computed(requests: Amounts, limits: Amounts) -> Amounts {
     let mut used = Amounts::from([("pods".to_owned(), Quantity::of(1))]);
     for (name, amount) in requests {
@@ -152,7 +152,7 @@ fn of_claim(claim: &Value) -> Amounts {
     used
 }
 
-/// Returns the limited resources that containers of a Pod lack, for instance `limits.cpu for: a,b; memory for: a`.
+/// Returns what containers of a Pod lack although a quota limits it, as in `limits.cpu for: a,b; memory for: a`.
 pub(crate) fn unnamed(pod: &Value, limited: &Amounts) -> Option<String> {
     let mut missing = Vec::new();
     let names = NAMED_BY_ALL.iter().copied();
@@ -217,7 +217,7 @@ fn is_ending(spec: &Value) -> bool {
     seconds.is_some_and(|seconds| seconds >= 0)
 }
 
-/// Returns whether a scope selector of a quota selects one of the names; an empty name counts as absent.
+/// Returns whether a quota's scope selector matches one of the names in `found`; an empty name counts as absent.
 fn names(found: &[&str], operator: &str, values: &Value) -> bool {
     let listed = |name: &&&str| has_text(values, name);
     let mut found = found.iter().filter(|name| !name.is_empty()).peekable();
@@ -231,7 +231,7 @@ fn names(found: &[&str], operator: &str, values: &Value) -> bool {
     }
 }
 
-/// Returns whether a Pod's affinity refers to Pods of other namespaces.
+/// Returns whether a Pod's affinity refers to Pods in other namespaces (the scope `CrossNamespacePodAffinity`).
 fn looks_across(affinity: &Value) -> bool {
     let across = |term: &Value| {
         !items(&term["namespaces"]).is_empty() || !term["namespaceSelector"].is_null()

@@ -1,4 +1,4 @@
-//! Machine: caches compiled policies and webhooks until their configurations change.
+//! Machine: keeps admission policies and webhooks compiled until one of them changes.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use super::policy::{BoundPolicy, Rules};
 use super::presence::Presence;
 use super::validation::Validating;
 
-/// The API group of the configurations; no webhook is called for its objects.
+/// The API group of admission policies and webhook configurations.
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 
-/// The policies of a kind that have bindings.
+/// The policies of one kind that have at least one binding.
 type Policies<R> = Arc<Vec<BoundPolicy<R>>>;
 
-/// The compiled webhooks and policies of the server, each kind in the order of the names of the configurations.
+/// The compiled webhooks and policies of the server, sorted by the names of their objects.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
-    /// The editions of [`Presence`] of which policies and webhooks were compiled; 0 before the first compilation.
+    /// The numbers in [`Presence`] for which policies and webhooks were compiled; 0 before the first time.
     policies_edition: u64,
     webhooks_edition: u64,
     /// The ValidatingAdmissionPolicies with bindings.
@@ -33,7 +33,7 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Compiles the policies and webhooks anew if their configurations changed since the last call (ADM-4).
+    /// Compiles policies and webhooks again if one was written since the last call, so none is outdated (ADM-4).
     pub(crate) fn renewed(&mut self, store: &Store, presence: &Presence) -> &Self {
         if self.policies_edition != presence.policies_edition {
             self.validating = bound(store);

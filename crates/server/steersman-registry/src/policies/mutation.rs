@@ -1,4 +1,4 @@
-//! Machine: the compiled rules of one MutatingAdmissionPolicy, and their evaluation.
+//! Machine: the compiled mutations of one MutatingAdmissionPolicy, and their evaluation.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/mutating`.
 
@@ -13,7 +13,7 @@ use super::policy::{BUDGET, ExpressionVariables, Policy, Rules};
 #[derive(Debug)]
 pub(crate) struct Mutating {
     pub(crate) mutations: Vec<Mutation>,
-    /// Whether the policy is evaluated again after a later change of the object (`reinvocationPolicy: IfNeeded`).
+    /// Whether the policy runs again if the object changes after it (`reinvocationPolicy: IfNeeded`).
     pub(crate) again: bool,
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum Mutation {
 #[derive(Debug)]
 pub(crate) struct Changed {
     pub(crate) object: Json,
-    /// Whether an unknown field in the result is an error; an apply configuration was already checked against the type.
+    /// Whether unknown fields in the result are errors. For an apply configuration, they were refused before.
     pub(crate) strict: bool,
 }
 
@@ -49,7 +49,7 @@ impl Rules for Mutating {
 }
 
 impl Mutation {
-    /// Compiles a mutation: an expression that returns an object or, for `JSONPatch`, a list of operations.
+    /// Compiles one mutation: an expression with an `Object` as its value or, for `JSONPatch`, a list of operations.
     pub(crate) fn of(environment: &Environment, mutation: &Json) -> Option<Self> {
         match mutation["patchType"].as_str()? {
             "ApplyConfiguration" => {
@@ -66,7 +66,7 @@ impl Mutation {
         }
     }
 
-    /// Returns the object after the mutation; `None` if a `test` operation fails. The error is why the mutation failed.
+    /// Returns the object after the mutation; `None` if a `test` operation of the patch fails. Fails with a message.
     pub(crate) fn change(
         &self,
         policy: &Policy,

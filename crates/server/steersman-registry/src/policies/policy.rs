@@ -1,4 +1,4 @@
-//! Machine: the parts that both kinds of admission policies share: constraints, conditions, variables.
+//! Machine: what both kinds of admission policies share: which writes they match, match conditions, and variables.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/generic`.
 
@@ -14,7 +14,7 @@ use steersman_cel::{
 use crate::values::{has_text, items, text};
 use crate::webhook::RegisteredWebhook;
 
-/// Maximum cost of all expressions of a policy together.
+/// Maximum cost of all expressions of one policy in one evaluation.
 pub(crate) const BUDGET: u64 = 10_000_000;
 
 #[derive(Debug)]
@@ -23,33 +23,33 @@ pub(crate) struct Constraints {
     pub(crate) excluded: RegisteredWebhook,
 }
 
-/// The parts that validating and mutating policies share: constraints, match conditions and variables.
+/// What validating and mutating policies share: which writes they match, match conditions, and variables.
 #[derive(Debug)]
 pub(crate) struct Policy {
     pub(crate) name: String,
     pub(crate) constraints: Constraints,
-    /// Whether a request passes if the policy cannot be evaluated (`failurePolicy: Ignore`).
+    /// Whether a write passes if the policy cannot be evaluated (`failurePolicy: Ignore`).
     pub(crate) ignores_failure: bool,
-    /// The version and the kind of the parameters of the policy.
+    /// The `apiVersion` and `kind` of the policy's parameter objects (`paramKind`); `None` without parameters.
     pub(crate) param: Option<[String; 2]>,
     pub(crate) bindings: Vec<Binding>,
     conditions: Vec<Expression>,
     variables: Vec<(String, Expression)>,
 }
 
-/// An admission policy with its validations or mutations, and its bindings.
+/// An admission policy with its compiled validations or mutations (`rules`).
 #[derive(Debug)]
 pub(crate) struct BoundPolicy<R> {
     pub(crate) policy: Policy,
     pub(crate) rules: R,
 }
 
-/// The validations or the mutations of a policy.
+/// The compiled validations or mutations of a policy.
 pub(crate) trait Rules {
-    /// Plural names of the policies and of their bindings.
+    /// The plural names of the kind of policies, and of the kind of its bindings.
     const PLURALS: (&'static str, &'static str);
 
-    /// Compiles the spec of a policy; `environment` declares the variables of its expressions.
+    /// Compiles the spec of a policy; `environment` has the variables that its expressions may use.
     fn compile(environment: Environment, spec: &Json) -> Self;
 }
 
@@ -57,7 +57,7 @@ pub(crate) trait Rules {
 pub(crate) struct Binding {
     pub(crate) name: String,
     pub(crate) constraints: Option<Constraints>,
-    /// The reference to the parameters (`paramRef`), or null.
+    /// The reference of the binding to parameter objects (`paramRef`); null if it has none.
     pub(crate) param: Json,
     pub(crate) denies: bool,
     pub(crate) warns: bool,
@@ -65,15 +65,15 @@ pub(crate) struct Binding {
 
 #[derive(Debug)]
 pub(crate) struct ExpressionVariables<'a> {
-    /// The `request` of a review, including the objects.
+    /// The variable `request`: the `request` of an AdmissionReview, with the objects.
     pub(crate) request: Json,
     pub(crate) params: &'a Json,
-    /// The Namespace of the request; null for expressions that may not use it.
+    /// The variable `namespaceObject`; null for cluster-scoped objects, and for the match conditions of webhooks.
     pub(crate) namespace: Json,
     pub(crate) asker: RequestAuthorizer<'a>,
 }
 
-/// Calls the server's authorizer for the author of a request.
+/// The authorizer that expressions ask about the user of the request.
 #[derive(Debug)]
 pub(crate) struct RequestAuthorizer<'a> {
     pub(crate) authorizer: Authorizer<'a>,
@@ -114,7 +114,7 @@ impl<R: Rules> BoundPolicy<R> {
 }
 
 impl Policy {
-    /// Compiles the shared parts of a policy. Also returns the environment of the expressions in its rules.
+    /// Compiles the shared parts of a policy. Also returns the variables that its validations or mutations may use.
     fn compile<'a>(policy: &Json, bindings: impl Iterator<Item = &'a Json>) -> (Self, Environment) {
         let name = text(&policy["metadata"]["name"]);
         let spec = &policy["spec"];
@@ -145,7 +145,7 @@ impl Policy {
         (policy, environment)
     }
 
-    /// Returns whether the match conditions hold. Fails if one cannot be evaluated, unless the policy ignores failures.
+    /// Returns whether the match conditions are true. One that fails is false with `Ignore`, otherwise an error.
     pub(crate) fn is_met(&self, values: &[(&str, Value<'_>)]) -> Result<bool, String> {
         let held = all_hold(&self.conditions, values);
         if self.ignores_failure {
@@ -178,7 +178,7 @@ impl Binding {
             constraints: resources.is_object().then(|| {
                 let mut resources = resources.clone();
                 if items(&resources["resourceRules"]).is_empty() {
-                    // A binding without resource rules matches everything that its policy matches.
+                    // A binding without `resourceRules` matches every write that its policy matches.
                     resources["resourceRules"] = json!([{"operations": ["*"], "apiGroups": ["*"],
                         "apiVersions": ["*"], "resources": ["*/*"]}]);
                 }
@@ -192,7 +192,7 @@ impl Binding {
 }
 
 impl ExpressionVariables<'_> {
-    /// Returns the variables of expressions. Fails for a value that is not of its type.
+    /// Returns the variables of expressions, by name. Fails if the JSON of one does not have the declared type.
     pub(crate) fn values(&self) -> Result<Vec<(&'static str, Value<'_>)>, String> {
         let namespace = match self.namespace.is_null() {
             true => Value::Null,

@@ -1,9 +1,9 @@
-//! Machine: tracks whether any webhooks, policies or quotas exist.
+//! Machine: keeps track of whether any webhooks, policies or quotas exist.
 
 use steersman_schema::resource::StorageKey;
 use steersman_store::Store;
 
-/// The kinds of objects that apply to requests for other kinds, as the names of their storages.
+/// The configurations that apply to writes of other kinds, as the names of their storages: `<plural>.<group>`.
 const WEBHOOKS: [&str; 2] = [
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
@@ -18,22 +18,22 @@ const MUTATING: [&str; 2] = [
 ];
 const QUOTAS: [&str; 1] = ["resourcequotas."];
 
-/// Whether webhooks, policies and quotas exist. Every request needs these facts, and most servers
-/// have no such object, so the facts are kept apart from the store.
+/// Whether webhooks, policies and quotas exist. Every request needs to know, and most servers have none, so the answer
+/// is kept and not read from the store.
 ///
-/// The facts are recomputed at every write of these kinds (ADM-3).
+/// It is computed anew at every write of one of these kinds (ADM-3: never outdated).
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Presence {
     pub(crate) webhooks: bool,
     pub(crate) quotas: bool,
-    /// The number of writes of webhook configurations. Webhooks that were compiled at a lower number are outdated.
+    /// The number of writes of webhook configurations; webhooks compiled at a smaller number are outdated.
     pub(crate) webhooks_edition: u64,
-    /// Whether a binding of a validating policy exists.
+    /// Whether any binding of a validating policy exists; a policy without bindings does nothing.
     pub(crate) validating_policies: bool,
-    /// Whether a binding of a mutating policy exists.
+    /// Whether any binding of a mutating policy exists.
     pub(crate) mutating_policies: bool,
-    /// The number of writes of policies or their bindings. Policies that were compiled at a lower number are outdated.
+    /// The number of writes of policies and bindings; policies compiled at a smaller number are outdated.
     pub(crate) policies_edition: u64,
 }
 

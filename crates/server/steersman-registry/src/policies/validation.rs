@@ -1,4 +1,4 @@
-//! Machine: the compiled rules of one ValidatingAdmissionPolicy, and their evaluation.
+//! Machine: the compiled validations of one ValidatingAdmissionPolicy, and their evaluation.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/validating`.
 
@@ -7,7 +7,7 @@ use steersman_cel::{Environment, Expression, Type, Value, VariableValues};
 
 use super::policy::{BUDGET, ExpressionVariables, Policy, Rules};
 
-/// Maximum length in bytes of a message that the `messageExpression` of a policy returns.
+/// Maximum length, in bytes, of a text that `messageExpression` returns; a longer one is ignored.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ struct Validation {
 #[derive(Debug)]
 pub(crate) struct Objection {
     pub(crate) message: String,
-    /// The reason of the refusal; empty if the validation names none.
+    /// The reason in the `Status` of a refusal; empty if the validation sets none.
     pub(crate) reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! Machine: the served resources, found by path and by storage.
+//! Machine: the resources that the server serves, found by path or by storage.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,21 +6,21 @@ use std::sync::Arc;
 use steersman_schema::builtin::{built_in, is_on_by_default};
 use steersman_schema::resource::{Resource, StorageKey};
 
-/// The served resources. The version of the catalogue grows with every change of them.
+/// The resources that the server serves. `version` increases with each change of them.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     pub(crate) all: Vec<Arc<Resource>>,
     by_path: HashMap<(String, String, String), usize>,
     pub(crate) version: u64,
-    /// Whether a webhook converts the objects of any resource.
+    /// Whether any resource has a conversion webhook.
     pub(crate) converts: bool,
-    /// The revision at which each earlier edition of a definition ended. Holds only revisions that were not compacted
-    /// when a definition last changed (SRV-WATCH-5).
+    /// For earlier editions of CRDs (an edition lasts while the spec and the accepted names are unchanged) the revision
+    /// at which each ended. Only revisions that were not compacted at the last change are kept (SRV-WATCH-5).
     ended: HashMap<(StorageKey, u64), u64>,
 }
 
 impl Catalogue {
-    /// Creates the catalogue of the built-in kinds; `is_enabled` decides about those that Kubernetes does not serve.
+    /// Creates the catalogue of the built-in kinds; `is_enabled` decides about kinds that are off by default.
     pub(crate) fn new(is_enabled: impl Fn(&Resource) -> bool) -> Self {
         let served = |one: &Resource| is_on_by_default(one) || is_enabled(one);
         let all = built_in().into_iter().filter(served);
@@ -42,7 +42,7 @@ impl Catalogue {
         all.any(|one| one.group == group && one.version == version)
     }
 
-    /// Returns a resource with objects in this storage; if there are several, the one of the preferred version.
+    /// Returns the resource with this storage; of several versions, the preferred one.
     pub(crate) fn of_storage(&self, storage: &StorageKey) -> Option<&Arc<Resource>> {
         let mut all = self.all.iter();
         all.find(|resource| resource.storage == *storage)
@@ -63,7 +63,7 @@ impl Catalogue {
         })
     }
 
-    /// Returns whether an `apiVersion` is another version of a resource that upstream still decodes, served or not.
+    /// Returns whether upstream decodes this `apiVersion` for a built-in resource, whether served or not.
     pub(crate) fn reads_version(&self, resource: &Resource, api_version: &str) -> bool {
         let (kind, plural) = (resource.kind.as_str(), resource.plural.as_str());
         let retired = match api_version {
@@ -86,8 +86,8 @@ impl Catalogue {
             })
     }
 
-    /// Replaces the resources that a CRD serves by those of the edition that began at this revision, which may be the
-    /// present edition. Forgets the ends of editions up to the revision `compacted`.
+    /// Replaces a CRD's resources by those of the edition that began at the revision `edition`, which may be the
+    /// current one. Forgets the ends of editions up to the revision `compacted`.
     pub(crate) fn install(
         &mut self,
         storage: &StorageKey,
@@ -106,10 +106,11 @@ impl Catalogue {
         self.index();
     }
 
-    /// Returns the revision at which the edition of a resource ended; `None` for a present one and built-in kinds.
+    /// Returns the revision at which the CRD edition of a resource ended; `None` for the current edition and built-in
+    /// kinds.
     ///
-    /// SRV-WATCH-5: the revision is 0 if it was forgotten. A watch of that edition has either seen the changes before
-    /// the end of the edition, or can read none of them any more.
+    /// Returns 0 for an end that was forgotten (SRV-WATCH-5): a watch of that edition has either seen the changes
+    /// before the end, or can read none of them any more.
     pub(crate) fn end_of_edition(&self, resource: &Resource) -> Option<u64> {
         let served = self.of_storage(&resource.storage);
         if resource.built_in || served.is_some_and(|served| served.edition == resource.edition) {

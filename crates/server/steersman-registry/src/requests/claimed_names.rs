@@ -1,5 +1,4 @@
-//! Machine: the accepted names of all definitions, so that the names of a definition are checked without decoding other
-//! definitions.
+//! Machine: the names that all CRDs have, so that the names of a CRD are checked without decoding the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +13,11 @@ pub(crate) struct ClaimedNames(BTreeMap<StorageKey, Claim>);
 #[derive(Debug)]
 struct Claim {
     group: String,
-    /// The plural, singular and short names of the definition.
+    /// The plural, singular and short names of the CRD.
     resources: Vec<String>,
-    /// The kind and the list kind of the definition.
+    /// The kind and the list kind of the CRD.
     kinds: Vec<String>,
-    /// Whether a name of the definition was refused because another definition has the name.
+    /// Whether one of the names was refused, because another CRD has it.
     is_refused: bool,
 }
 
@@ -48,7 +47,7 @@ impl ClaimedNames {
         self.0.clear();
     }
 
-    /// Returns the names of resources and the names of kinds that the other definitions of a group have.
+    /// Returns all names of resources, and all kinds, that other CRDs of the same group have.
     pub(crate) fn of_others(
         &self,
         group: &str,
@@ -64,7 +63,7 @@ impl ClaimedNames {
         (resources, kinds)
     }
 
-    /// Returns the definitions of a group that wait for a name.
+    /// Returns the CRDs of a group with a name that was refused and may be free later.
     pub(crate) fn refused(&self, group: &str) -> Vec<StorageKey> {
         let all = self.0.iter();
         let refused = all.filter(|(_, claim)| claim.is_refused && claim.group == group);
@@ -72,7 +71,7 @@ impl ClaimedNames {
     }
 }
 
-/// Returns the names in a field that holds a name or a list of names.
+/// Returns the text, or the texts in the list, of a field; empty ones are left out.
 pub(crate) fn one_or_many(field: &Value) -> impl Iterator<Item = &str> {
     let names = field.as_str().into_iter().chain(texts(field));
     names.filter(|name| !name.is_empty())

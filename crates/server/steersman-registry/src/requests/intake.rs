@@ -1,4 +1,4 @@
-//! Machine: checks and decodes objects from clients: options, kind, unknown fields, defaults, validation.
+//! Machine: decodes and checks objects from clients: options, kind, unknown fields, defaults, validation.
 
 use serde_json::Value;
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
@@ -12,10 +12,10 @@ use super::options::WriteOptions;
 use super::{manager, metadata};
 use crate::values::{items, text};
 
-/// The scheme of the built-in kinds.
+/// The name of the scheme of the built-in kinds in kube-apiserver's messages: the line of Go that creates the scheme.
 pub(crate) const LEGACY_SCHEME: &str = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
 
-/// The handling of unknown fields in a written object: fields that its kind does not have.
+/// What happens to fields in a request that the object's kind does not have (`fieldValidation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldValidation {
     /// Unknown fields are dropped.
@@ -26,18 +26,18 @@ pub enum FieldValidation {
     Strict,
 }
 
-/// The source of a written object, which decides about the wording of some refusals.
+/// Where a written object comes from, which decides about the wording of some errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ObjectOrigin {
-    /// The body of a POST or PUT.
+    /// The client sent the object in a POST or PUT.
     Body,
-    /// The result of a patch.
+    /// The object is the result of a patch.
     Patch {
-        /// Whether the patch changed something below `metadata`.
+        /// Whether the patch changed anything in `metadata`.
         reached_metadata: bool,
     },
-    /// The result of an apply. The typed merge has checked the configuration, so a custom resource gets its defaults
-    /// and is not pruned: a null that the schema does not allow is refused later.
+    /// The object is the result of an apply, which has checked it against its type. So a custom resource gets its
+    /// defaults and is not pruned; a null that the schema does not allow is refused later.
     Apply,
 }
 
@@ -50,11 +50,11 @@ pub(crate) fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
     !values.is_empty()
 }
 
-/// Checks the query of a write; `kind` names the options, for instance `CreateOptions`. Returns whether the write is a
-/// dry run, and how unknown fields are treated.
+/// Checks the query parameters of a write; `kind` is the name that errors use, for instance `CreateOptions`. Returns
+/// whether the write is a dry run, and what happens to unknown fields.
 ///
 /// # Errors
-/// The refusal, 422, that names each invalid option.
+/// 422 with an error for each invalid parameter.
 pub fn options(kind: &str, options: &WriteOptions) -> Result<(bool, FieldValidation), Status> {
     let mut errors = Vec::new();
     if kind == "PatchOptions" && options.force.is_some() {
@@ -95,7 +95,7 @@ fn further_options(
     Ok((dry, validation))
 }
 
-/// Fails with 422 if options of a request have errors; `kind` names the options, for instance `CreateOptions`.
+/// Fails with 422 if there are errors in query parameters; `kind` names the options, such as `CreateOptions`.
 pub(crate) fn refuse_options(kind: &str, errors: &[FieldError]) -> Result<(), Status> {
     match errors {
         [] => Ok(()),
@@ -103,7 +103,7 @@ pub(crate) fn refuse_options(kind: &str, errors: &[FieldError]) -> Result<(), St
     }
 }
 
-/// Refuses a body of another kind or version. Sets the kind and the version of a built-in object if they are missing.
+/// Refuses a body of another kind or version. If a built-in object names none, sets them.
 pub(crate) fn check_kind(
     catalogue: &Catalogue,
     resource: &Resource,
@@ -169,14 +169,14 @@ fn check_built_in<'a>(
     Err(metadata::unhandled((version, kind), &resource.kind, &why))
 }
 
-/// Returns the package and the name of the Go type of a built-in resource, and the scheme that decodes it.
+/// Returns package and name of the Go type of a built-in resource, and the Go scheme that knows the type; for messages.
 pub(crate) fn go_type_of(resource: &Resource) -> (&str, &str, &str) {
     let group = resource.group.split('.').next().unwrap_or_default();
     let package = if group.is_empty() { "core" } else { group };
     (package, &resource.kind, LEGACY_SCHEME)
 }
 
-/// Returns the message that an object does not convert to a Go type; its scheme has no other type without a package.
+/// Returns upstream's message that an object cannot be converted to a Go type, because its kind is another one.
 pub(crate) fn unconvertible(
     catalogue: &Catalogue,
     (package, wanted, scheme): (&str, &str, &str),
@@ -191,7 +191,7 @@ pub(crate) fn unconvertible(
     format!("no kind {kind} is registered for version {version} in scheme \"{scheme}\"")
 }
 
-/// Decodes an object of the right kind: checks types, drops or refuses unknown fields, adds defaults. Returns warnings.
+/// Decodes an object of the right kind: checks types, drops or refuses unknown fields, sets defaults. Returns warnings.
 pub(crate) fn decode(
     resource: &Resource,
     object: &mut Value,
@@ -223,7 +223,7 @@ pub(crate) fn decode(
         json::write_whole(object);
     } else {
         let definition = is_definition(resource);
-        // The next step decodes a CRD, so here only a copy of it is checked.
+        // A CRD is decoded in the next step, so this one only checks a copy.
         let mut copy = definition.then(|| object.clone());
         let read = copy.as_mut().unwrap_or(object);
         let read = types::decode(&resource.api_version(), &resource.kind, read)
@@ -237,7 +237,7 @@ pub(crate) fn decode(
     judge_unknown(&unknown, validation).map_err(|why| refuse(metadata::undecodable(resource, &why)))
 }
 
-/// Returns the warnings about unknown fields, or under strict validation the reason to refuse the fields.
+/// Returns the warnings about unknown fields; with strict validation, fails with the message about them.
 pub(crate) fn judge_unknown(
     unknown: &[String],
     validation: FieldValidation,
@@ -253,15 +253,15 @@ pub(crate) fn judge_unknown(
     }
 }
 
-/// Returns the names of the unknown fields of an object, as messages print them.
+/// Decodes an object, and returns the warnings about its unknown fields.
 ///
 /// # Errors
-/// Fails for an object that does not decode.
+/// 400 for an object that does not decode.
 pub fn unknown_fields(resource: &Resource, object: &mut Value) -> Result<Vec<String>, Status> {
     decode(resource, object, ObjectOrigin::Body, FieldValidation::Warn)
 }
 
-/// Turns the bad request of the decoder into a 422 for the result of a patch, with the message of the decoder.
+/// Turns the decoder's 400 into a 422 that is about the patch, because the result of the patch does not decode.
 pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Status {
     match undecodable_reason(kind, &status) {
         Some(why) => invalid_patch(sent, why),
@@ -269,13 +269,13 @@ pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Statu
     }
 }
 
-/// Returns why the decoder refused an object of a kind; `None` for another refusal.
+/// Returns the decoder's reason from its refusal; `None` if the status is another error.
 pub(crate) fn undecodable_reason<'a>(kind: &str, status: &'a Status) -> Option<&'a str> {
     let lead = format!("cannot be handled as a {kind}: ");
     status.message.split_once(&lead).map(|(_, why)| why)
 }
 
-/// Builds the refusal of a patch, 422; `sent` prints the refused value.
+/// Builds the 422 that refuses a patch; `sent` is the text of the refused value.
 pub(crate) fn invalid_patch(sent: &str, why: &str) -> Status {
     let error = FieldError::invalid("patch", &go::quote(sent), why);
     Status::invalid(GroupResource::new("", ""), "", &[error])
@@ -312,7 +312,7 @@ pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>)
     messages
 }
 
-/// Normalises a decoded object to its stored form.
+/// Brings a decoded object into the form in which it is stored, with defaults.
 pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     if resource.built_in {
         defaults::apply(resource, object);
@@ -322,7 +322,7 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Validates a whole object; `old` is the stored object of an update. Adds to `warnings`.
+/// Validates a whole object and returns its errors; `old` is the stored object in an update. Adds to `warnings`.
 pub(crate) fn check(
     resource: &Resource,
     object: &Value,
@@ -330,7 +330,7 @@ pub(crate) fn check(
     warnings: &mut Vec<String>,
 ) -> Vec<FieldError> {
     let mut errors = match old {
-        // The metadata of an update is checked by `metadata::validate_update`.
+        // For an update, `metadata::validate_update` has checked the metadata.
         Some(_) => Vec::new(),
         None => metadata::validate(resource, object, true),
     };

@@ -1,4 +1,4 @@
-//! Machine: the field manager of a request.
+//! Machine: finds the field manager of a request.
 
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::FieldError;
@@ -29,7 +29,7 @@ pub(crate) fn check(name: Option<&str>, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Returns the request's `fieldManager`, or else the beginning of its User-Agent.
+/// Returns the name of the field manager: `fieldManager`, or else the User-Agent up to the first slash.
 pub(crate) fn name_of(options: &WriteOptions) -> String {
     let given = options.field_manager.as_deref().unwrap_or_default();
     if !given.is_empty() {

@@ -1,4 +1,4 @@
-//! Machine: the metadata of an object: decoding, the fields that only the server writes, and immutable fields.
+//! Machine: the metadata of objects: decoding, fields that only the server sets, and fields that cannot change.
 
 use serde_json::{Map, Value, json};
 pub use steersman_apimachinery::json::members;
@@ -9,17 +9,17 @@ use steersman_schema::types;
 
 use crate::values::items;
 
-/// Returns a metadata field as text; empty if absent.
+/// Returns a string field of an object's metadata; empty if it is absent.
 pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// Returns the metadata of an object, and creates it if it is absent or no JSON object.
+/// Returns the metadata of an object; sets it to an empty JSON object if it is absent or something else.
 pub fn of(object: &mut Value) -> &mut Map<String, Value> {
     map_in(members(object), "metadata")
 }
 
-/// Returns the object in a member, which is created if it is absent or no object.
+/// Returns the JSON object in a field; sets it to an empty one if it is absent or something else.
 pub(crate) fn map_in<'a>(
     members: &'a mut Map<String, Value>,
     field: &str,
@@ -27,7 +27,7 @@ pub(crate) fn map_in<'a>(
     self::members(members.entry(field).or_insert(Value::Null))
 }
 
-/// Returns the list in a member, which is created if it is absent; `None` for another value.
+/// Returns the list in a field; sets it to an empty one if it is absent. `None` if the value is no list.
 pub(crate) fn list_in<'a>(
     members: &'a mut Map<String, Value>,
     field: &str,
@@ -36,7 +36,7 @@ pub(crate) fn list_in<'a>(
     list.as_array_mut()
 }
 
-/// Decodes `metadata`: moves the names of unknown fields to `unknown`, drops empty values, and refuses wrong types.
+/// Decodes `metadata`: drops unknown fields (their names go to `unknown`) and empty values, refuses wrong types.
 pub(crate) fn decode(
     resource: &Resource,
     object: &mut Value,
@@ -52,7 +52,7 @@ pub(crate) fn decode(
     }
     let metadata = of(object);
     metadata.retain(|name, _| name != "selfLink" && name != "managedFields");
-    // As upstream, the metadata of a custom resource is decoded separately from its other fields.
+    // As upstream, a custom resource's metadata is decoded apart from its other fields.
     unknown.extend(types::decode_metadata(metadata, resource.built_in).map_err(refuse)?);
     metadata.retain(|name, value| match value {
         Value::Object(members) => !members.is_empty(),
@@ -67,7 +67,7 @@ pub(crate) fn undecodable(resource: &Resource, why: &str) -> Status {
     unhandled((&resource.version, &resource.kind), &resource.kind, why)
 }
 
-/// Builds the refusal of an object with this `apiVersion` and kind, which does not decode as the wanted kind.
+/// Builds the 400 that an object of this `apiVersion` and kind does not decode as `wanted`.
 pub(crate) fn unhandled((version, kind): (&str, &str), wanted: &str, why: &str) -> Status {
     let short = go::quote(version.rsplit('/').next().unwrap_or_default());
     Status::bad_request(format!(
@@ -92,7 +92,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
         let detail = "name or generateName is required";
         errors.push(FieldError::required("metadata.name", detail));
     } else if new {
-        // An existing object keeps its name, even if another version or group of its kind would refuse it.
+        // On an update the name is not checked again: another version or group of the kind may have other rules.
         let wrong = names::check_name(resource.names, name);
         errors.extend(invalid("metadata.name", name, wrong));
     }
@@ -101,7 +101,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
     errors
 }
 
-/// Copies the metadata fields that only the server writes from the stored object.
+/// Copies the metadata that only the server sets from the stored object to the new one.
 pub(crate) fn keep(new: &mut Value, old: &Value) {
     let metadata = of(new);
     for field in ["creationTimestamp", "generation", "namespace"] {
@@ -114,8 +114,8 @@ pub(crate) fn keep(new: &mut Value, old: &Value) {
     }
 }
 
-/// Validates the metadata of an update: for all kinds first as new metadata and then as changed metadata, and again by
-/// the strategy of the kind. As upstream, each of these checks reports its own causes.
+/// Validates the metadata of an update: first as that of a new object, then against the old metadata, and then by the
+/// rules of the kind. As upstream, each check reports its own errors, even the same error twice.
 pub(crate) fn validate_update(
     resource: &Resource,
     checks: &[MetadataCheck],
@@ -142,8 +142,8 @@ fn check_finalizers(resource: &Resource, object: &Value, errors: &mut Vec<FieldE
     }
 }
 
-/// Returns the errors of immutable metadata fields, followed by `attached`, the errors of labels, annotations and
-/// owners (upstream: `ValidateObjectMetaAccessorUpdate`).
+/// Returns the errors of metadata fields that an update changes although they cannot change, and then `attached`, the
+/// errors of labels, annotations and owners (upstream: `ValidateObjectMetaAccessorUpdate`).
 fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let (new, old) = (&new["metadata"], &old["metadata"]);
@@ -170,8 +170,8 @@ fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<Fiel
     errors
 }
 
-/// Kinds with strategies that compare with `reflect.DeepEqual`, for which an empty list differs from the absent list
-/// that is stored: a write with an empty list or map raises the generation. The other strategies compare with
+/// Kinds that upstream compares with `reflect.DeepEqual`, for which an empty list or map differs from an absent one,
+/// and only absent ones are stored. So each write with an empty one raises the generation. All others are compared with
 /// `Semantic.DeepEqual`.
 const COUNTING_EMPTY: [(&str, &str); 3] = [
     ("networking.k8s.io", "NetworkPolicy"),
@@ -184,14 +184,14 @@ const COUNTING_EMPTY: [(&str, &str); 3] = [
     ),
 ];
 
-/// Returns whether an update with this sent object raises the generation because of an empty list or map.
+/// Returns whether an update with this object raises the generation because it sends an empty list or map.
 pub(crate) fn counts_empty(resource: &Resource, sent: &Value) -> bool {
     let is_counting = |(group, kind): &(&str, &str)| resource.built_in && resource.is(group, kind);
     COUNTING_EMPTY.iter().any(is_counting)
         && types::has_empty(&resource.api_version(), &resource.kind, sent)
 }
 
-/// Raises the generation if the desired state changed, and only then (SRV-REG-3).
+/// Raises the generation by 1 if the update changes the desired state (SRV-REG-3: only then).
 pub(crate) fn raise_generation(
     resource: &Resource,
     new: &mut Value,
@@ -226,7 +226,7 @@ pub(crate) fn raise_generation(
     }
 }
 
-/// Sets a member, or removes the member if `value` is `None`.
+/// Sets a field, or removes it if `value` is `None`.
 pub(crate) fn assign(members: &mut Map<String, Value>, field: &str, value: Option<Value>) {
     match value {
         Some(value) => members.insert(field.to_owned(), value),
@@ -234,7 +234,7 @@ pub(crate) fn assign(members: &mut Map<String, Value>, field: &str, value: Optio
     };
 }
 
-/// Removes the items for which `keep` returns false from a list, and the list if it is then empty.
+/// Keeps those items of a metadata list for which `keep` is true, and removes the list if it is empty then.
 pub(crate) fn retain_items(object: &mut Value, field: &str, keep: impl FnMut(&Value) -> bool) {
     let fields = of(object);
     if let Some(list) = fields.get_mut(field).and_then(Value::as_array_mut) {
@@ -245,7 +245,7 @@ pub(crate) fn retain_items(object: &mut Value, field: &str, keep: impl FnMut(&Va
     }
 }
 
-/// Adds an item to a list, unless the list has it.
+/// Adds an item to a list in a field, unless the list has it.
 pub(crate) fn add_item(fields: &mut Map<String, Value>, field: &str, item: Value) {
     if let Some(list) = list_in(fields, field)
         && !list.contains(&item)
@@ -254,7 +254,7 @@ pub(crate) fn add_item(fields: &mut Map<String, Value>, field: &str, item: Value
     }
 }
 
-/// Formats a time as metadata does: whole seconds, UTC.
+/// Formats a time as in metadata: UTC without fractions of a second, such as `2024-03-10T23:30:15Z`.
 pub fn time(now: jiff::Timestamp) -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -1,4 +1,4 @@
-//! Words: the options of verbs, and their results.
+//! Words: the parameters of verbs such as list and create, and their results.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -12,7 +12,7 @@ use steersman_auth::User;
 use steersman_schema::resource::Resource;
 use steersman_store::Stored;
 
-/// The part of an object that a verb reads or writes.
+/// The part of an object that a request reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subresource {
     /// The object itself.
@@ -31,21 +31,21 @@ pub enum Subresource {
     Approval,
 }
 
-/// The target of a verb: an object, a part of one, or all objects of a resource.
+/// What a verb reads or writes: an object, a part of it, or all objects of a resource.
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectTarget<'a> {
-    /// The resource, in the version of the request.
+    /// The resource, in the version that the request names.
     pub resource: &'a Resource,
-    /// The part of the object that the verb reads or writes.
+    /// The object itself or one of its subresources.
     pub subresource: Subresource,
-    /// The namespace of the request; `None` for cluster-scoped resources, and for all namespaces.
+    /// The namespace in the request; `None` for cluster-scoped resources, and for all namespaces.
     pub namespace: Option<&'a str>,
-    /// The name of the object; empty for verbs on collections.
+    /// The name of the object; empty for all objects, and for a create.
     pub name: &'a str,
 }
 
 impl<'a> ObjectTarget<'a> {
-    /// Targets a whole object.
+    /// Returns the target for the object itself, without a subresource.
     #[must_use]
     pub fn object(resource: &'a Resource, namespace: Option<&'a str>, name: &'a str) -> Self {
         Self {
@@ -56,27 +56,27 @@ impl<'a> ObjectTarget<'a> {
         }
     }
 
-    /// Targets the objects of a resource in one namespace, or with `None` in all namespaces.
+    /// Returns the target for all objects of a resource, in one namespace or, with `None`, in all.
     #[must_use]
     pub fn collection(resource: &'a Resource, namespace: Option<&'a str>) -> Self {
         Self::object(resource, namespace, "")
     }
 
-    /// Targets a part of the object instead of the whole object.
+    /// Returns the target for this subresource of the object.
     #[must_use]
     pub fn part(mut self, subresource: Subresource) -> Self {
         self.subresource = subresource;
         self
     }
 
-    /// Returns the namespace under which the target is stored: empty for a cluster-scoped object.
+    /// Returns the namespace by which the object is stored; empty for cluster-scoped resources.
     pub(crate) fn scope(&self) -> &'a str {
         let namespace = self.namespace.filter(|_| self.resource.namespaced);
         namespace.unwrap_or_default()
     }
 }
 
-/// The format of a patch document.
+/// The format of a patch, which the `Content-Type` names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchKind {
     /// A JSON patch (`application/json-patch+json`).
@@ -90,16 +90,16 @@ pub enum PatchKind {
 }
 
 impl PatchKind {
-    /// The content types that `from_content_type` accepts, in the order in which messages list them.
+    /// The content types that `from_content_type` accepts for every resource, in the order of error messages.
     pub const ACCEPTED: &'static [&'static str] = &[
         "application/json-patch+json", "application/merge-patch+json",
         "application/apply-patch+yaml",
     ];
 
-    /// Parses the `Content-Type` of a patch, without its parameters. Custom resources have no strategic merge patch.
+    /// Parses the `Content-Type` of a patch, without parameters. Custom resources have no strategic merge patch.
     ///
     /// # Errors
-    /// 415 with the names of the accepted types.
+    /// 415 with the accepted content types.
     pub fn from_content_type(content_type: &str, resource: &Resource) -> Result<Self, Status> {
         let kind = content_type.split(';').next().unwrap_or_default().trim();
         match kind {
@@ -112,14 +112,14 @@ impl PatchKind {
     }
 }
 
-/// The query of a list or a watch, and the selectors of a deletecollection, as received and decoded from the URL.
+/// The query parameters of a list, watch or deletecollection, decoded from the URL and not checked.
 #[derive(Debug, Clone, Default)]
 pub struct ListQuery {
     /// `labelSelector`: selects objects by their labels.
     pub label_selector: Option<String>,
     /// `fieldSelector`: selects objects by their fields.
     pub field_selector: Option<String>,
-    /// `shardSelector`: see [`ShardSelector`](steersman_cel::ShardSelector).
+    /// `shardSelector`: selects a part of the objects by a hash, see [`ShardSelector`](steersman_cel::ShardSelector).
     pub shard_selector: Option<String>,
     /// `limit`: items per page; zero or less for all. A watch ignores it.
     pub limit: i64,
@@ -135,26 +135,26 @@ pub struct ListQuery {
     pub allow_bookmarks: bool,
 }
 
-/// The query of a create, update or patch, as received and unchecked. Serialised as webhooks receive the options.
+/// The query parameters of a create, update or patch, not checked. Webhooks get them serialised as the options.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteOptions {
     /// All values of `dryRun`; `All` is the only valid value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dry_run: Vec<String>,
-    /// `fieldManager`: the owner of the fields that the write changes.
+    /// `fieldManager`: the name of the owner of the fields that the write changes.
     #[serde(skip_serializing_if = "is_blank")]
     pub field_manager: Option<String>,
-    /// The `User-Agent` header, which names the field manager of a request without a `fieldManager`.
+    /// The `User-Agent` header. Its start is the name of the field manager if `fieldManager` is absent.
     #[serde(skip)]
     pub user_agent: Option<String>,
-    /// The user of the request.
+    /// The user that sent the request; a user without a name is the program that embeds the server.
     #[serde(skip)]
     pub user: Arc<User>,
     /// `fieldValidation`: `Ignore`, `Warn` (also if absent) or `Strict`.
     #[serde(skip_serializing_if = "is_blank")]
     pub field_validation: Option<String>,
-    /// `force`, which only an apply may carry.
+    /// `force`: whether an apply takes over fields in conflict. Only an apply may have it.
     #[serde(skip)]
     pub force: Option<bool>,
 }
@@ -164,38 +164,38 @@ fn is_blank(text: &Option<String>) -> bool {
     text.as_deref().is_none_or(str::is_empty)
 }
 
-/// The body or the query of a delete: `DeleteOptions`. Serialised as webhooks receive the options.
+/// The body or the query parameters of a delete (`DeleteOptions`). Webhooks get them serialised as the options.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeleteOptions {
-    /// `dryRun`: whether the delete is not stored; `All` is the only valid value.
+    /// `dryRun`: with `All`, the only valid value, nothing is deleted; empty deletes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dry_run: Vec<String>,
     /// `gracePeriodSeconds`: the time that the object has to shut down; `None` for the default of its kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i64>,
-    /// `propagationPolicy`: `Foreground`, `Background` or `Orphan`.
+    /// `propagationPolicy`: what happens to dependents: `Foreground`, `Background` or `Orphan`. Default: by kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub propagation_policy: Option<String>,
-    /// `orphanDependents`, the deprecated form of `Orphan`.
+    /// `orphanDependents`: the deprecated parameter for the policies `Orphan` (true) and `Background` (false).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orphan_dependents: Option<bool>,
-    /// The state that the stored object must have.
+    /// The uid and resource version that the stored object must have, or else the delete fails with 409.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preconditions: Option<Preconditions>,
-    /// The user of the request.
+    /// The user that sent the request; a user without a name is the program that embeds the server.
     #[serde(skip)]
     pub user: Arc<User>,
 }
 
-/// The state that the stored object must have for a delete.
+/// What the stored object must be for a delete to succeed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Preconditions {
-    /// The stored object's uid.
+    /// The uid that the stored object must have; `None` for any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
-    /// The stored object's resource version.
+    /// The resource version that the stored object must have; `None` for any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<String>,
 }
@@ -203,7 +203,7 @@ pub struct Preconditions {
 /// An object in one version of its resource. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct VersionedObject {
-    /// The stored revision of the object, or for a dry run a revision that is not stored.
+    /// The object as the store has it or, after a dry run, as it would be.
     pub stored: Arc<Stored>,
 }
 
@@ -221,13 +221,13 @@ impl VersionedObject {
         self.stored.bytes().clone()
     }
 
-    /// Returns the JSON of the object without `kind` and `apiVersion`, as an item of a built-in list. The bytes lack
-    /// the opening brace, so that `{` followed by the bytes is the item.
+    /// Returns the JSON of the object after `kind` and `apiVersion`, for an item of a list of a built-in kind. The
+    /// opening brace is missing too: write `{` before these bytes.
     pub fn bytes_after_type(&self) -> Bytes {
         self.stored.bytes().slice(self.stored.after_type()..)
     }
 
-    /// Returns the decoded object, without keeping a form that this call decodes (SRV-STORE-7).
+    /// Returns the decoded object. If it has to be decoded for this call, the result is not kept (SRV-STORE-7).
     pub fn look(&self) -> Cow<'_, Value> {
         self.stored.look_whole()
     }
@@ -237,7 +237,7 @@ impl VersionedObject {
         &self.stored.name
     }
 
-    /// Returns the decoded object, and keeps its decoded form for the lifetime of this value.
+    /// Returns the decoded object. If it has to be decoded, it stays decoded as long as this value lives.
     pub fn value(&self) -> &Value {
         &self.stored.value
     }
@@ -246,20 +246,20 @@ impl VersionedObject {
 /// The result of a create, update or patch.
 #[derive(Debug, Clone)]
 pub struct StoredWrite {
-    /// The object after the write, or for a dry run the object as the write would store it.
+    /// The object as it is stored now or, after a dry run, as it would be.
     pub object: VersionedObject,
-    /// Whether the write created the object, for which HTTP answers 201 instead of 200.
+    /// Whether the object is new, for which HTTP has the code 201 and not 200.
     pub created: bool,
 }
 
 /// The result of a delete.
 #[derive(Debug, Clone)]
 pub enum Deleted {
-    /// The object was removed; this `Status` (code 200) is the answer.
+    /// The object is removed, and the answer is this `Status` with the code 200.
     Gone(Box<Status>),
-    /// The object was removed, and the answer is its last state, as for some kinds.
+    /// The object is removed, and the answer is its last state, as for some kinds.
     Last(VersionedObject),
-    /// The object is marked for deletion and is removed later; this is its current state.
+    /// The object stays until its finalizers are removed or its grace period ends; the answer is its current state.
     Held(VersionedObject),
 }
 
@@ -268,18 +268,18 @@ pub enum Deleted {
 pub struct StoredPage {
     /// The objects of the page, sorted by namespace and name.
     pub items: Vec<VersionedObject>,
-    /// The list's `metadata.resourceVersion`; zero for objects that are not stored.
+    /// The list's `metadata.resourceVersion`; 0 for objects that are derived and not stored.
     pub revision: u64,
-    /// `metadata.continue`; absent on the last page.
+    /// `metadata.continue`, with which the next page is requested; `None` on the last page.
     pub continue_token: Option<String>,
-    /// `metadata.remainingItemCount`; absent with selectors and on the last page.
+    /// `metadata.remainingItemCount`: the number of objects on later pages; `None` on the last page and with selectors.
     pub remaining: Option<u64>,
-    /// `metadata.shardInfo.selector`; absent without a `shardSelector`.
+    /// `metadata.shardInfo.selector`: the shard selector of the request; `None` without one.
     pub shard: Option<String>,
 }
 
 impl StoredPage {
-    /// Returns the text of the revision; empty for objects that are not stored.
+    /// Returns the revision as a resource version; empty for objects that are derived and not stored.
     pub fn resource_version(&self) -> String {
         match self.revision {
             0 => String::new(),
@@ -291,20 +291,20 @@ impl StoredPage {
 /// One event of a watch.
 #[derive(Debug, Clone)]
 pub enum WatchEvent {
-    /// The object was created or began to match the selectors of the watch.
+    /// An object was created, or a change made it match the selectors of the watch.
     Added(VersionedObject),
-    /// The object changed.
+    /// An object changed, and matched the selectors before and after.
     Modified(VersionedObject),
-    /// The object was deleted or stopped matching: its last matching state, with the revision of that change.
+    /// An object was deleted, or no longer matches: its last matching state, with the revision of that change.
     Deleted(VersionedObject),
-    /// Every change up to this revision was sent.
+    /// Every change up to this revision was sent, so a new watch can start here.
     Bookmark {
         /// The bookmark's `resourceVersion`.
         revision: u64,
-        /// Whether the bookmark has the annotation `k8s.io/initial-events-end`.
+        /// Whether the bookmark follows the initial objects and so has the annotation `k8s.io/initial-events-end`.
         initial_events_end: bool,
     },
-    /// The watch ends with this error, and no event follows.
+    /// The watch has failed; no event follows.
     Error(Box<Status>),
 }
 
@@ -320,7 +320,7 @@ impl WatchEvent {
         }
     }
 
-    /// Returns the object of an event `ADDED`, `MODIFIED` or `DELETED`.
+    /// Returns the object of an event; `None` for a bookmark and an error.
     pub fn object(&self) -> Option<&VersionedObject> {
         match self {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),

@@ -1,4 +1,4 @@
-//! Machine: decodes kinds that requests contain and that are never stored: scales, bindings, evictions and token
+//! Machine: decodes the bodies of requests with a kind that is not stored: scales, bindings, evictions and token
 //! requests.
 
 use serde_json::Value;
@@ -14,14 +14,14 @@ use crate::values::text;
 pub(crate) struct RequestKind {
     pub(crate) version: &'static str,
     pub(crate) kind: &'static str,
-    /// Another API version in which the kind is accepted.
+    /// A second `apiVersion` in which the kind is accepted; the same as `version` if there is none.
     also: &'static str,
-    /// The package of the kind's Go type, and the Go scheme that decodes the kind.
+    /// The package of the kind's Go type, and the Go scheme that knows it; for error messages.
     package: &'static str,
     scheme: &'static str,
 }
 
-/// Returns a kind that the Go scheme of the built-in kinds decodes.
+/// Returns a kind that the Go scheme of the built-in kinds knows.
 const fn built_in(version: &'static str, kind: &'static str, package: &'static str) -> RequestKind {
     RequestKind {
         version,
@@ -34,7 +34,7 @@ const fn built_in(version: &'static str, kind: &'static str, package: &'static s
 
 pub(crate) const SCALE: RequestKind = built_in("autoscaling/v1", "Scale", "autoscaling");
 
-/// The scale of a custom resource; its Go scheme has no other kinds.
+/// The Scale of a custom resource, which upstream decodes with a scheme of its own.
 pub(crate) const CUSTOM_SCALE: RequestKind = RequestKind {
     package: "",
     scheme: "k8s.io/client-go/scale/util.go:132",
@@ -52,8 +52,8 @@ pub(crate) const TOKEN_REQUEST: RequestKind =
     built_in("authentication.k8s.io/v1", "TokenRequest", "authentication");
 
 impl RequestKind {
-    /// Decodes a body. Returns the ignored fields, as messages name them. 400 for another kind or version, for a value
-    /// of the wrong type, and under strict validation for an unknown field.
+    /// Decodes a body. Returns the messages about its unknown fields, which are ignored. 400 for another kind or
+    /// version, for a value of a wrong type, and with strict validation for an unknown field.
     pub(crate) fn read(
         &self,
         catalogue: &Catalogue,

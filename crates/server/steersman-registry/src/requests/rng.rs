@@ -1,15 +1,15 @@
-//! Machine: generates uids and names; two generators with the same seed generate the same values.
+//! Machine: generates uids and names. With the same seed, they are the same.
 
 use std::hash::BuildHasher as _;
 
 use foldhash::quality::FixedState;
 use uuid::Builder;
 
-/// A small generator of random numbers. Its state is one number, from which a restored snapshot continues the sequence.
+/// A small pseudo-random generator. Its state is one number, with which a snapshot lets a later server go on.
 #[derive(Debug, Clone)]
 pub struct Rng(fastrand::Rng);
 
-/// The alphabet of generated names, without vowels and look-alikes, so that no words appear.
+/// The characters of generated names. Without vowels, no words appear.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Rng {
@@ -18,28 +18,28 @@ impl Rng {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// Returns the state from which another generator continues this one.
+    /// Returns the state: a generator with this seed goes on as this one would.
     pub fn state(&self) -> u64 {
         self.0.get_seed()
     }
 
-    /// Returns the next number of the sequence.
+    /// Returns the next pseudo-random number, of the full range of `u64`.
     pub fn draw(&mut self) -> u64 {
         self.0.u64(..)
     }
 
-    /// Returns a new generator, which is seeded from this one and has another sequence.
+    /// Returns a new generator with a seed from this one, and so with other numbers.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self(self.0.fork())
     }
 
-    /// Returns a generator that is seeded with a text: equal texts give equal sequences.
+    /// Returns a generator for a text: equal texts give equal numbers.
     pub fn of_text(text: &str) -> Self {
         Self::new(FixedState::default().hash_one(text))
     }
 
-    /// Returns a number from 0 up to, but not including, 1.
+    /// Returns a pseudo-random number from 0 up to, but not including, 1.
     pub fn share(&mut self) -> f64 {
         self.0.f64()
     }
@@ -50,7 +50,7 @@ impl Rng {
         Builder::from_random_bytes(bytes).into_uuid().to_string()
     }
 
-    /// Returns five random characters, which the server appends to a `generateName`.
+    /// Returns five random characters, the end of a name that is generated from `generateName`.
     pub fn suffix(&mut self) -> String {
         let mut letter = || char::from(LETTERS[self.0.usize(..LETTERS.len())]);
         (0..5).map(|_| letter()).collect()

@@ -1,5 +1,4 @@
-//! Machine: the selection of objects by a list or watch: by labels, by the fields that the resource supports, and by
-//! shard.
+//! Machine: selects objects for a list or watch: by labels, by the fields that the resource supports, and by shard.
 
 use std::borrow::Cow;
 
@@ -14,19 +13,19 @@ use steersman_store::{Field, Stored};
 
 use super::options::ListQuery;
 
-/// The parsed selectors of one list or watch, checked against its resource.
+/// The parsed selectors of one list or watch; the field selector is checked against its resource.
 #[derive(Debug, Clone)]
 pub(crate) struct Selectors {
     labels: LabelSelector,
     fields: FieldSelector,
     known: Vec<SelectableField>,
-    /// The schemas through which the fields of custom resources are read (SRV-CRD-2).
+    /// The schemas by which fields of stored custom resources get their defaults (SRV-CRD-2).
     schemas: StoredSchemas,
     shard: Option<ShardSelector>,
 }
 
 impl Selectors {
-    /// Parses both selectors, or returns 400. Field labels are checked later, after all other options.
+    /// Parses the label selector and the field selector; 400 if one does not parse. `of` checks the fields later.
     pub(crate) fn parse(query: &ListQuery) -> Result<Self, Status> {
         Ok(Self {
             labels: LabelSelector::parse(query.label_selector.as_deref().unwrap_or_default())?,
@@ -37,12 +36,12 @@ impl Selectors {
         })
     }
 
-    /// Checks the field labels against a resource, and adds a shard selector; an empty text means none. 400 for a field
-    /// that the resource does not support, 500 for a shard selector that does not parse.
+    /// Checks the fields of the field selector against a resource, and parses the shard selector (empty for none). 400
+    /// for a field that the resource does not support, 500 for a shard selector that does not parse.
     pub(crate) fn of(mut self, resource: &Resource, shard: Option<&str>) -> Result<Self, Status> {
         for term in self.fields.terms() {
             let label = term.label.as_str();
-            // Upstream does not check the field labels of some cluster-scoped kinds.
+            // As upstream, some cluster-scoped kinds accept every field.
             let strict = resource.field_refusal != FieldRefusal::OnlyMetadata;
             let no_namespace = strict && resource.built_in && !resource.namespaced;
             if label == "metadata.name" || (label == "metadata.namespace" && !no_namespace) {
@@ -73,8 +72,8 @@ impl Selectors {
         Ok(self)
     }
 
-    /// Returns whether upstream's storage would look at an object at all: it reads a single key if the selector names
-    /// one object, and uses an index of its cache, which exists only for the nodes of Pods.
+    /// Returns whether upstream would read this object to filter it. It reads only one object if the field selector
+    /// names it, and only the Pods of one node by the index of its cache; others do not count for the page.
     pub(crate) fn reaches(&self, resource: &Resource, one_key: bool, stored: &Stored) -> bool {
         self.fields.terms().iter().all(|term| {
             let found = match term.label.as_str() {
@@ -88,12 +87,12 @@ impl Selectors {
         })
     }
 
-    /// Returns the text of the shard selector that lists repeat.
+    /// Returns the text of the shard selector, which a list returns in `metadata.shardInfo`.
     pub(crate) fn shard(&self) -> Option<String> {
         self.shard.as_ref().map(ShardSelector::text)
     }
 
-    /// Returns whether the label and the field selector are empty. As upstream, the shard selector does not count.
+    /// Returns whether label and field selector are empty. As upstream, the shard selector does not matter.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -106,7 +105,7 @@ impl Selectors {
             && self.fields.matches(|label| self.field(label, stored))
     }
 
-    /// Reads all selectable fields of an object at once, because other selectors are likely to need them.
+    /// Reads all selectable fields of an object at once, because further selectors probably need them.
     fn pick(&self, value: &Value) -> Box<[Field]> {
         let read = |field: &SelectableField| (&*read(value, field)).into();
         let known = self.known.iter();
@@ -133,7 +132,7 @@ impl Selectors {
         let mut picked = stored.fields(|value| self.pick(value)).iter();
         match picked.find(|(known, _)| **known == *label) {
             Some((_, value)) => Cow::Borrowed(&**value),
-            // The object is read as JSON: this version of the CRD may select fields that were not picked.
+            // The field was not read in advance, because this version of the CRD has other selectable fields.
             None => Cow::Owned(read(&stored.look(), field).into_owned()),
         }
     }

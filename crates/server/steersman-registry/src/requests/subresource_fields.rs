@@ -1,4 +1,4 @@
-//! Machine: keeps the parts of an object that a subresource does not write.
+//! Machine: keeps the parts of a stored object that a write to a subresource does not change.
 
 use serde_json::Value;
 use steersman_builtins::crd;
@@ -8,14 +8,14 @@ use super::options::Subresource;
 use super::{intake, metadata};
 use crate::values::{items, items_mut};
 
-/// Normalises a decoded object to its stored form, with the old parts that this subresource does not write.
+/// Returns the object to store after a write to a subresource: the decoded `new`, with the other parts of `old`.
 pub(crate) fn complete(
     resource: &Resource,
     subresource: Subresource,
     mut new: Value,
     old: &Value,
 ) -> Value {
-    // A status write changes only the status; the other parts were normalised when they were stored.
+    // A status write changes only the status. The other parts got their defaults when they were stored.
     let alone = subresource == Subresource::Status && !intake::is_definition(resource);
     if alone {
         intake::complete(resource, &mut new);
@@ -36,7 +36,7 @@ fn all_but(old: &Value, left_out: &[&str]) -> Value {
     Value::Object(kept.map(|(n, v)| (n.clone(), v.clone())).collect())
 }
 
-/// Returns the new object with the parts of the old object that this subresource does not write.
+/// Returns `new` with those parts of `old` that a write to this subresource does not change.
 pub(crate) fn merge(
     resource: &Resource,
     subresource: Subresource,
@@ -72,14 +72,14 @@ pub(crate) fn merge(
     }
 }
 
-/// Returns whether a write of the object itself keeps the stored status.
+/// Returns whether a write to the object itself leaves the stored status as it is.
 ///
-/// The strategy of ServiceCIDRs does not (upstream: `pkg/registry/networking/servicecidr`).
+/// A ServiceCIDR is the exception (upstream: `pkg/registry/networking/servicecidr`).
 pub(crate) fn keeps_status(resource: &Resource) -> bool {
     resource.status && !resource.is("networking.k8s.io", "ServiceCIDR")
 }
 
-/// Copies a member of the spec or of the status from `new`, or removes the member if `new` lacks it.
+/// Copies one field in `spec` or `status` (`part`) from `new`; removes the field if `new` does not have it.
 fn with_member(mut object: Value, new: &Value, (part, member): (&str, &str)) -> Value {
     let members = metadata::members(&mut object[part]);
     metadata::assign(members, member, new[part].get(member).cloned());
@@ -93,9 +93,9 @@ fn with_metadata(mut object: Value, metadata: Option<Value>) -> Value {
     object
 }
 
-/// Returns the stored object with the new status and the new metadata that its status strategy accepts (SRV-KIND-2).
+/// Returns the stored object with the new status, and with the new metadata that the kind accepts there (SRV-KIND-2).
 fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
-    // The status is replaced below, and so is the metadata of a built-in object.
+    // The status is replaced below, and for a built-in kind also the metadata.
     let left_out: &[&str] = match resource.built_in {
         true => &["status", "metadata"],
         false => &["status"],
@@ -105,7 +105,7 @@ fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
         metadata::members(&mut merged).insert("status".to_owned(), status);
     }
     if !resource.built_in {
-        // A status write of a custom resource takes only the status; even another uid is accepted.
+        // A status write of a custom resource changes only the status; even a wrong uid in it is ignored.
         return merged;
     }
     let mut sent = new.get_mut("metadata").map(Value::take).unwrap_or_default();
@@ -116,7 +116,7 @@ fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
     with_metadata(merged, Some(sent))
 }
 
-/// Copies the resources of containers in `new` into the containers of the same name.
+/// Copies the `resources` of each container in `new` to the container of the same name.
 fn resize(spec: &mut Value, new: &Value, field: &str) {
     for container in items_mut(spec, field) {
         let mut wanted = items(&new[field]).iter();

@@ -1,4 +1,4 @@
-//! Machine: the pending work of the controllers that act within requests, such as the garbage collector and the
+//! Machine: what the controllers that act within requests still have to do, such as the garbage collector and the
 //! namespace controller.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
@@ -17,12 +17,12 @@ pub(crate) type Address = (StorageKey, Arc<str>, Arc<str>);
 /// The namespace and the name of a Secret.
 pub(crate) type SecretName = (Arc<str>, Arc<str>);
 
-/// An address of a Service, with the namespace and name of the Service that has or had it.
+/// An address, with the namespace and name of the Service that has it or had it.
 pub(crate) type ServiceAddress = (IpAddr, Arc<str>, Arc<str>);
 
-/// The finalizer of an owner that is removed after its dependents were orphaned.
+/// The finalizer of an owner that is removed once its dependents have no reference to it (`Orphan`).
 pub(crate) const ORPHAN: &str = "orphan";
-/// The finalizer of an owner that is removed after its dependents were deleted.
+/// The finalizer of an owner that is removed once its dependents are deleted (`Foreground`).
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) enum PropagationPolicy {
     Orphan,
 }
 
-/// A write or a deletion of an object that changes the usage of a quota.
+/// A write or a deletion that changes how much of a quota is used: the object before and after.
 #[derive(Debug)]
 pub(crate) struct QuotaTally {
     pub(crate) storage: StorageKey,
@@ -40,39 +40,39 @@ pub(crate) struct QuotaTally {
     pub(crate) new: Option<Arc<Stored>>,
 }
 
-/// The pending work of the controllers that act within requests, without duplicates.
+/// What the controllers that act within requests still have to do, without duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct PendingWork {
     objects: VecDeque<Address>,
     known: HashSet<Address>,
     pub(crate) namespaces: BTreeSet<Arc<str>>,
-    /// Namespaces that may lack their ServiceAccount or their ConfigMap with the certificate of the server.
+    /// Namespaces that may lack their ServiceAccount `default` or their ConfigMap with the server's certificate.
     pub(crate) lacking: BTreeSet<Arc<str>>,
-    /// The names of terminating definitions with objects that are still to be deleted.
+    /// The names of deleted CRDs with objects that are still to be deleted.
     pub(crate) definitions: BTreeSet<Arc<str>>,
-    /// The names of deleted namespaces that the namespace controller does not touch before
+    /// The names of deleted namespaces that stay as they are until the next call of
     /// [`Registry::remove_marked`](crate::Registry::remove_marked).
     pub(crate) marked_namespaces: BTreeSet<Arc<str>>,
-    /// Whether versions of custom resources may have been added or removed.
+    /// Whether a version of a custom resource may have been added or removed, so that its APIService must be.
     pub(crate) versions: bool,
-    /// Changes of usage that are not yet in the status of quotas.
+    /// Writes and deletions that the usage in the status of quotas does not contain yet.
     pub(crate) tallies: Vec<QuotaTally>,
-    /// Addresses that Services got or lost.
+    /// Addresses that Services got or lost, with IPAddress objects that are still to be created or deleted.
     pub(crate) addresses: Vec<ServiceAddress>,
-    /// Owners that are being removed: the uid of each, with its namespace.
+    /// Owners that were just removed: the uid and the namespace of each.
     pub(crate) gone: HashMap<String, Arc<str>>,
 }
 
 impl PendingWork {
-    /// Schedules a look of the garbage collector at an object.
+    /// Has the garbage collector look at an object; twice the same counts once.
     pub(crate) fn object(&mut self, address: Address) {
         if self.known.insert(address.clone()) {
             self.objects.push_back(address);
         }
     }
 
-    /// Schedules a look of the namespace controller at a namespace, unless
-    /// [`Registry::remove_marked`](crate::Registry::remove_marked) empties it later.
+    /// Has the namespace controller look at a namespace, unless it is left to
+    /// [`Registry::remove_marked`](crate::Registry::remove_marked).
     pub(crate) fn namespace(&mut self, name: &Arc<str>) {
         if !self.marked_namespaces.contains(name) {
             self.namespaces.insert(Arc::clone(name));
@@ -86,16 +86,16 @@ impl PendingWork {
     }
 }
 
-/// The change of owner references and deletion state in a write, on which the garbage collector acts.
+/// What a write changed in an object's owner references and deletion, as far as the garbage collector must act.
 #[derive(Debug, Default)]
 pub(crate) struct OwnershipChange {
-    /// Whether the object has new or changed owner references.
+    /// Whether owner references are new or changed.
     pub(crate) owners: bool,
-    /// Owner references that the write removed, or that no longer block the deletion of their owner.
+    /// Owner references that were removed, or no longer have `blockOwnerDeletion`.
     pub(crate) freed: Vec<Value>,
-    /// Whether the write began a delete that orphans the dependents of the object.
+    /// Whether a delete with the policy `Orphan` begins.
     pub(crate) orphans: bool,
-    /// Whether the write began a delete that waits for the dependents of the object.
+    /// Whether a delete with the policy `Foreground` begins.
     pub(crate) foreground: bool,
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn blocks(reference: &Value) -> bool {
     reference["blockOwnerDeletion"] == true
 }
 
-/// Returns whether an object is terminating and has this finalizer.
+/// Returns whether an object is being deleted and has this finalizer.
 pub(crate) fn waits_for(object: &Value, finalizer: &str) -> bool {
     let fields = &object["metadata"];
     fields["deletionTimestamp"].is_string() && has_text(&fields["finalizers"], finalizer)

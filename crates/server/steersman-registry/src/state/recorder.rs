@@ -1,8 +1,8 @@
-//! Words: the numbers and flags by which a turn of the lock is compared with the previous one.
+//! Words: what is remembered of the last transaction, to find out what has changed since.
 
 use serde::{Deserialize, Serialize};
 
-/// The counters that a server continues after a restart.
+/// Counters that go on after a restart, so that no uid, address or port is assigned twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Counters {
@@ -11,11 +11,11 @@ pub(super) struct Counters {
     pub(super) node_ports: i64,
 }
 
-/// The state after the last transaction, by which a later turn of the lock finds out what it changed.
+/// The state after the last transaction (one turn of the registry's lock), to find out what the next one changed.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(super) counters: Counters,
     pub(super) forgotten: u64,
-    /// Whether a token that snapshots include was registered since the last transaction.
+    /// Whether a token that must be in snapshots was registered since the last transaction.
     pub(crate) has_new_token: bool,
 }

@@ -1,4 +1,4 @@
-//! Machine: a recovery: a snapshot and the logged transactions after it, from which a server starts.
+//! Machine: a recovery: the snapshot and the logged transactions after it, with which a server starts.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use super::registry::Registry;
 use super::snapshot::Snapshot;
 use super::transaction::{LoggedTransaction, TransactionError};
 
-/// A snapshot and the transactions after it.
+/// A snapshot and the transactions in the log after it.
 ///
-/// A server that starts from a recovery holds the state after its last transaction, and resumes watches from the
-/// revision of the snapshot on (WAL-3).
+/// A server that starts with it has the state after the last transaction. Watches can resume from the snapshot's
+/// revision on (WAL-3: nothing that was acknowledged is lost).
 #[derive(Debug, Clone)]
 pub struct Recovery {
     snapshot: Snapshot,
@@ -24,10 +24,10 @@ impl From<Snapshot> for Recovery {
 }
 
 impl Recovery {
-    /// Adds the text of the next transaction. Ignores a transaction that the snapshot includes.
+    /// Adds the next transaction, from its text in the log. One that the snapshot already contains is ignored.
     ///
     /// # Errors
-    /// The text is not the next transaction: a log from which transactions are missing is never replayed (WAL-2).
+    /// Fails for text that is not the next transaction: a log with missing transactions is never replayed (WAL-2).
     pub fn add(&mut self, text: &[u8]) -> Result<(), TransactionError> {
         let next = LoggedTransaction::read(text)?;
         if next.number <= self.snapshot.transactions() {
@@ -56,26 +56,26 @@ impl Recovery {
         Ok(())
     }
 
-    /// Returns the revision after the last transaction.
+    /// Returns the revision of the store after the last transaction.
     pub fn revision(&self) -> u64 {
         let last = self.later.last();
         last.map_or(self.snapshot.revision(), |last| last.revision)
     }
 
-    /// Returns the number of the last transaction.
+    /// Returns the number of the last transaction; the next one in the log has this number plus 1.
     pub fn transactions(&self) -> u64 {
         let last = self.later.last();
         last.map_or(self.snapshot.transactions(), |last| last.number)
     }
 
-    /// Returns the number of transactions that follow the snapshot.
+    /// Returns how many transactions come after the snapshot.
     pub fn replayed(&self) -> usize {
         self.later.len()
     }
 }
 
 impl Registry {
-    /// Replaces the whole state of the registry by that of the recovery. The CRDs in it are served when this returns.
+    /// Replaces the whole state of the registry by this one. The CRDs in it are served when this returns.
     pub fn recover(&mut self, recovery: &Recovery) {
         self.restore_objects(&recovery.snapshot);
         for transaction in &recovery.later {
@@ -86,7 +86,7 @@ impl Registry {
         self.resume_removals();
     }
 
-    /// Makes the changes of a transaction again. No controller acts, because the log holds the consequences, too.
+    /// Makes the changes of a transaction again. No controller acts, because the log has their changes, too.
     fn replay(&mut self, transaction: &LoggedTransaction) {
         for change in &transaction.changes {
             let (storage, namespace, name) = (&change.storage, &change.namespace, &change.name);

@@ -1,4 +1,4 @@
-//! Machine: `Registry`, the state of the server, and the functions that change it.
+//! Machine: `Registry`, the state of the server with its stored objects, and the functions that change it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -27,46 +27,47 @@ use crate::requests::options::{ObjectTarget, VersionedObject};
 use crate::requests::rng::Rng;
 use crate::state::verb_state::VerbState;
 
-/// The message of every 409 for an outdated resource version.
+/// The message of every 409 because of an outdated resource version.
 pub(crate) const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// The options of a registry.
+/// The options of a registry; each is independent of the others.
 #[derive(Debug, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "independent parts of a server"
 )]
 pub struct RegistryOptions {
-    /// Seed of generated uids and names: registries with the same seed generate the same ones. Default 0.
+    /// The seed of generated uids and names: two registries with the same seed generate the same. Default 0.
     pub seed: u64,
-    /// Maximum number of past revisions; beyond it the older half is compacted. Default 10,000.
+    /// Maximum number of past revisions; with more, the older half is compacted. Default 10,000.
     pub retained_revisions: usize,
-    /// Maximum size of past revisions, in bytes of JSON; beyond it the older half is compacted. Default 128 MiB.
+    /// Maximum size of the past revisions, in bytes of JSON; with more, the older half is compacted. Default 128 MiB.
     pub retained_bytes: usize,
-    /// Whether the garbage collector acts within requests: dependents of a deleted owner are collected or orphaned, or
-    /// block its deletion. Default true. Without the collector, dependents stay.
+    /// Whether the garbage collector acts within requests: it deletes the dependents of a deleted owner, orphans them,
+    /// or keeps the owner until they are deleted. Default true. Without it, dependents stay.
     pub collect_garbage: bool,
     /// Whether a deleted namespace is emptied and removed. Default true.
     pub end_namespaces: bool,
-    /// Whether a deleted definition or namespace is removed within the request, with its objects. Default true.
-    /// Otherwise the request only marks it, and a driver calls [`Registry::remove_marked`] later.
+    /// Whether a deleted CRD or namespace is removed within the request, with everything in it. Default true. Otherwise
+    /// it is only marked, and a driver calls [`Registry::remove_marked`] later.
     pub remove_at_once: bool,
     /// The components that this process simulates, by the names of their ComponentStatuses. Default none.
     pub played_components: Vec<&'static str>,
-    /// Whether the rules of ClusterRoles with an `aggregationRule` are kept up to date. Default true.
+    /// Whether ClusterRoles with an `aggregationRule` get the rules of the roles that it selects. Default true.
     pub gather_roles: bool,
     /// Whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served. Default false, as in 1.36.
     pub serve_storage_migrations: bool,
-    /// Whether a driver runs a [`StorageMigrator`](crate::StorageMigrator) for served migrations. Default true.
+    /// Whether a driver runs a [`StorageMigrator`](crate::StorageMigrator), if migrations are served. Default true.
     pub migrate_storage: bool,
-    /// Whether the limits and the usage in the status of ResourceQuotas are kept up to date. Default true. Otherwise a
-    /// quota limits nothing until a client writes its status.
+    /// Whether the quota controller acts within requests: it keeps limits and usage in the status of ResourceQuotas.
+    /// Default true. Without it, a quota limits nothing until a client writes its status.
     pub count_quotas: bool,
     /// Whether every namespace gets a ServiceAccount `default` and, once the server listens, the ConfigMap
     /// `kube-root-ca.crt`. Then a new Pod needs a ServiceAccount, and mounts its token. Default false.
     pub furnish_namespaces: bool,
-    /// Whether `metadata.managedFields` is kept. Default true. Otherwise no apply finds conflicts or removes fields.
+    /// Whether `metadata.managedFields` is kept. Default true. Without it, applies have no conflicts and remove
+    /// nothing.
     pub track_managed_fields: bool,
     /// The authorization mode. Default [`Authorization::AlwaysAllow`]. With [`Authorization::Rbac`] the registry starts
     /// with the default ClusterRoles of a cluster.
@@ -100,48 +101,48 @@ impl Default for RegistryOptions {
     }
 }
 
-/// The state of the server, with its verbs. Synchronous; the caller locks the registry and passes the time.
+/// The state of the server, with its verbs, such as create. Synchronous: the caller locks it and passes the time.
 ///
-/// Every verb either refuses with a [`Status`](steersman_apimachinery::status::Status) and changes nothing, or
-/// commits before it returns (SRV-REG-1).
+/// A verb fails with a [`Status`](steersman_apimachinery::status::Status) and has changed nothing, or has stored its
+/// changes when it returns (SRV-REG-1).
 #[derive(Debug)]
 pub struct Registry {
     pub(crate) options: RegistryOptions,
-    /// The time of the running verb, which the caller passes.
+    /// The wall time of the running verb, which its caller passes.
     pub(crate) now: Timestamp,
     pub(crate) rng: Rng,
     pub(crate) store: Store,
     pub(crate) catalogue: Catalogue,
     pub(crate) claimed_names: ClaimedNames,
-    /// The addresses of dependents, by the uid of their owner.
+    /// The storage, namespace and name of each dependent, by the uid of its owner.
     pub(crate) dependents: HashMap<String, BTreeSet<Address>>,
-    /// Removed objects that controllers such as the garbage collector have not processed yet.
+    /// Removed objects that the garbage collector and other controllers have not processed yet.
     pub(crate) removed: VecDeque<(StorageKey, Arc<Stored>)>,
     pub(crate) pending: PendingWork,
     pub(crate) service_network: ServiceNetwork,
-    /// The last address allocated to a Service, as an offset in the service network.
+    /// The last address that was assigned to a Service, as its offset from the start of the service network.
     pub(crate) last_address: u32,
     pub(crate) last_node_port: i64,
     changed: BTreeSet<StorageKey>,
     pub(crate) presence: Presence,
     pub(crate) compiled: RefCell<Compiled>,
-    /// The webhook calls and warnings of the running verb. In a cell, because reads change them too.
+    /// The webhook answers and the warnings of the running verb. It is in a cell, because reads change it, too.
     pub(crate) verb_state: RefCell<VerbState>,
-    /// The Secrets with a token that was used, and with a label that does not show this use yet.
+    /// The Secrets with a token that was used on a day that is not yet in their label.
     pub(crate) used_secrets: RefCell<BTreeSet<SecretName>>,
-    /// The first revision from which a watch may start; a watch from an earlier revision expires.
+    /// The oldest revision from which a watch may resume; an older one gets 410.
     pub(crate) forgotten: u64,
-    /// The certificate of the listener's authority, in PEM; `None` until the server listens.
+    /// The certificate of the authority that signed the server's certificate, in PEM; `None` until the server listens.
     pub(crate) authority: Option<String>,
-    /// The address of the listener; `None` until the server listens.
+    /// The address at which the server listens; `None` before it does.
     pub(crate) listens: Option<SocketAddr>,
     pub(crate) tokens: Tokens,
     pub(crate) issuer: TokenIssuer,
-    /// The number of the last transaction.
+    /// The number of the last transaction; each turn of the lock that changes something is one.
     pub(crate) transactions: u64,
-    /// The state after the last transaction, to find the changes of the next; `None` if transactions are not recorded.
+    /// The state after the last transaction, to find out what changed; `None` if transactions are not recorded.
     pub(crate) recorder: Option<Recorder>,
-    /// The newest revision that watches may see (WAL-1).
+    /// The newest revision that watches may see: one that the write-ahead log holds (WAL-1).
     pub(crate) visible: u64,
     option_problem: Option<OptionError>,
 }
@@ -205,12 +206,12 @@ impl Registry {
         new
     }
 
-    /// Returns the error of an invalid option. A server with such an option does not listen.
+    /// Returns the error of an invalid option; `None` if all are valid. A server with an invalid one does not listen.
     pub fn option_problem(&self) -> Option<&OptionError> {
         self.option_problem.as_ref()
     }
 
-    /// Returns the OpenID Connect discovery document of the token issuer; `None` if the issuer's URL cannot have one.
+    /// Returns the OpenID Connect discovery document of the issuer of tokens; `None` if its URL cannot have one.
     pub fn issuer_metadata(&self) -> Option<Value> {
         let base = self.listens.map(|mut address| {
             if address.ip().is_unspecified() {
@@ -224,40 +225,40 @@ impl Registry {
         self.issuer.metadata(base.as_deref())
     }
 
-    /// Returns whether the issuer of ServiceAccount tokens has a discovery document.
+    /// Returns whether the issuer of ServiceAccount tokens has an OpenID Connect discovery document.
     pub fn has_issuer(&self) -> bool {
         self.issuer.has_metadata()
     }
 
-    /// Returns the JSON Web Key Set of the issuer of ServiceAccounts' tokens.
+    /// Returns the public keys by which ServiceAccount tokens are verified, as a JSON Web Key Set.
     pub fn issuer_keys(&self) -> Value {
         self.issuer.key_set()
     }
 
-    /// Returns the authorizer.
+    /// Returns the authorizer, which decides by the current roles and bindings.
     pub fn authorizer(&self) -> Authorizer<'_> {
         Authorizer::new(self.options.authorization, &self.store)
     }
 
-    /// Returns every served resource (one entry per served version), groups in discovery's order.
+    /// Returns the served resources, one entry per version, with the groups in the order of discovery.
     pub fn resources(&self) -> &[Arc<Resource>] {
         &self.catalogue.all
     }
 
-    /// Returns a number that grows whenever [`Registry::resources`] changes, for caches of discovery documents.
+    /// Returns a number that increases with each change of [`Registry::resources`], for caches of discovery documents.
     pub fn catalogue_version(&self) -> u64 {
         self.catalogue.version
     }
 
-    /// Returns the served resource with this group, version and plural name.
+    /// Returns the served resource with this group, version and plural name; `None` if there is none.
     pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
         self.catalogue.find(group, version, plural).map(Arc::clone)
     }
 
-    /// Returns the number of stored objects per group and resource, without zeros.
+    /// Returns the number of stored objects per group and plural name; kinds without objects are left out.
     pub fn object_counts(&self) -> BTreeMap<(&str, &str), usize> {
         let mut counts = BTreeMap::new();
-        // The objects of a storage count once, even if several versions serve them.
+        // Objects are stored once, however many versions serve them.
         let mut seen = HashSet::new();
         for resource in &self.catalogue.all {
             let count = self.store.count(&resource.storage);
@@ -268,7 +269,7 @@ impl Registry {
         counts
     }
 
-    /// Returns the store, for parts of the server such as the simulator.
+    /// Returns the store of objects, for reads by parts of the server such as the simulator.
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -283,7 +284,7 @@ impl Registry {
             .collect()
     }
 
-    /// Returns the revision that is `ago` revisions before the newest, but no older than the retained revisions.
+    /// Returns the revision `ago` revisions before the newest; if that was compacted, the oldest that was not.
     pub fn past_revision(&self, ago: u64) -> u64 {
         let past = self.store.revision().saturating_sub(ago);
         past.max(self.store.compacted()).max(1)
@@ -294,8 +295,8 @@ impl Registry {
         self.store.revision()
     }
 
-    /// Returns and clears the storages that changed since the last call, so that the caller wakes their watches. Call
-    /// this after every mutating verb, under the lock; wake the watches after unlocking.
+    /// Returns the storages that changed since the last call. The caller must wake the watches of these. Call this
+    /// after every verb that writes, with the lock held; wake the watches after unlocking.
     #[must_use = "watches of these storages wait to be woken"]
     pub fn take_changed(&mut self) -> Vec<StorageKey> {
         if self.changed.is_empty() {
@@ -307,20 +308,20 @@ impl Registry {
         std::mem::take(&mut self.changed).into_iter().collect()
     }
 
-    /// Returns and clears the work that writes since the last call left. Call this after every mutating verb, under the
-    /// lock; finish the work after unlocking.
+    /// Returns what is left to do after the writes since the last call, such as freeing old objects. Call this after
+    /// every verb that writes, with the lock held; do the work after unlocking.
     pub fn take_after_writes(&mut self) -> AfterWrites {
         self.store.take_after_writes()
     }
 
-    /// Compacts every past revision: a watch or list that resumes from an earlier revision gets 410, even if no change
-    /// of its kind was lost. Open watches lose nothing (SRV-STORE-4).
+    /// Compacts all past revisions: a watch or list that resumes from one gets 410, even if no object of its kind
+    /// changed. Open watches miss nothing (SRV-STORE-4).
     pub fn compact(&mut self) {
         self.store.compact(self.store.revision());
         self.forgotten = self.store.revision();
     }
 
-    /// Returns a stored object of a kind with this group and plural name.
+    /// Returns the stored object of the kind with this group and plural name; `None` if it does not exist.
     pub(crate) fn object(
         &self,
         (group, plural): (&str, &str),
@@ -341,7 +342,7 @@ impl Registry {
         found.ok_or_else(|| Status::not_found(GroupResource::new(group, plural), name))
     }
 
-    /// Returns the stored object that a request names, or fails with 404.
+    /// Returns the stored object that a request names; 404 if it does not exist.
     pub(crate) fn target(&self, target: ObjectTarget<'_>) -> Result<&Arc<Stored>, Status> {
         let ObjectTarget { resource, name, .. } = target;
         let found = self.store.get(&resource.storage, target.scope(), name);
@@ -356,13 +357,13 @@ impl Registry {
         self.store.list(&StorageKey::new(group, plural), namespace)
     }
 
-    /// Marks a storage as changed without a change of an object, so that its watches poll.
+    /// Marks a storage as changed although no object did, so that its watches are woken.
     pub(crate) fn touch(&mut self, storage: &StorageKey) {
         self.presence.notice(&self.store, storage);
         self.changed.insert(storage.clone());
     }
 
-    /// Stores an object at the next revision; `settle` runs the controllers afterwards.
+    /// Stores an object at the next revision. The controllers act only when `settle` is called.
     pub(crate) fn put(
         &mut self,
         storage: &StorageKey,
@@ -402,7 +403,7 @@ impl Registry {
         }
     }
 
-    /// Removes an object at the next revision; `settle` runs the controllers afterwards.
+    /// Removes an object at the next revision. The controllers act only when `settle` is called.
     pub(crate) fn remove(&mut self, storage: &StorageKey, old: &Stored) -> Option<Arc<Stored>> {
         self.unlink(storage, old);
         let gone = self.store.delete(storage, &old.namespace, &old.name)?;
@@ -439,7 +440,7 @@ impl Registry {
         self.last_node_port = counters.node_ports;
     }
 
-    /// Builds an answer with an object that is not stored: the result of a dry run, or a derived object.
+    /// Builds an answer from an object that is not in the store: the result of a dry run, or a derived object.
     pub(crate) fn answer(
         namespace: &str,
         name: &str,
@@ -456,7 +457,7 @@ pub(crate) fn cluster_roles() -> StorageKey {
     StorageKey::new("rbac.authorization.k8s.io", "clusterroles")
 }
 
-/// Derives the secret of the key that signs tokens: a server with the same seed accepts the tokens of an earlier run.
+/// Returns the key that signs tokens. It follows from the seed, so tokens stay valid after a restart with that seed.
 fn token_secret(seed: u64) -> TokenSecret {
     let mut rng = Rng::new(seed ^ 0x0074_6f6b_656e_7321);
     let mut bytes = [0; 32];

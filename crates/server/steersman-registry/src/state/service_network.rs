@@ -1,4 +1,4 @@
-//! Machine: the network from which Services get their addresses.
+//! Machine: the network with the addresses of Services (`service_cluster_ip_range`).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,9 +9,9 @@ const OPTION: &str = "service_cluster_ip_range";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ServiceNetwork {
-    /// The first address of the network as a number; an IPv4 address has 32 bits.
+    /// The network's first address as a number, of 32 bits for IPv4 and 128 bits for IPv6.
     base: u128,
-    /// The number of bits of the network prefix.
+    /// The length of the network's prefix, in bits.
     prefix: u32,
     is_v6: bool,
 }
@@ -28,8 +28,8 @@ impl Default for ServiceNetwork {
 }
 
 impl ServiceNetwork {
-    /// Parses a CIDR as kube-apiserver does for `--service-cluster-ip-range`: the network has at least eight addresses,
-    /// and an IPv6 network at least 64 bits of prefix.
+    /// Parses a CIDR with the rules of kube-apiserver's `--service-cluster-ip-range`: at least eight addresses, and for
+    /// IPv6 a prefix of at least 64 bits.
     pub(crate) fn parse(text: &str) -> Result<Self, OptionError> {
         let refuse = |why: String| OptionError::new(OPTION, format!("{text:?} {why}"));
         if text.contains(',') {
@@ -71,7 +71,7 @@ impl ServiceNetwork {
         if self.is_v6 { "IPv4" } else { "IPv6" }
     }
 
-    /// Returns the last offset of a Service. The first address of a network, and the last with IPv4, are not used.
+    /// Returns the largest offset of a Service's address. The first address is not used, nor is the last of IPv4.
     pub(crate) fn last_offset(&self) -> u32 {
         let bits = if self.is_v6 { 128 } else { 32 };
         let reserved = if self.is_v6 { 1 } else { 2 };
@@ -89,7 +89,7 @@ impl ServiceNetwork {
         }
     }
 
-    /// Returns the address of the Service `kubernetes`.
+    /// Returns the address of the Service `kubernetes`: the second address of the network.
     pub(crate) fn first(&self) -> IpAddr {
         self.address(1)
     }

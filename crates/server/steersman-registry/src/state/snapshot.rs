@@ -1,4 +1,4 @@
-//! Machine: a snapshot of a server's whole state, from which another server can start.
+//! Machine: a snapshot of a server's whole state, with which another server can start.
 
 mod read;
 
@@ -15,40 +15,40 @@ use super::pending_work::PendingWork;
 use super::recorder::Counters;
 use super::registry::Registry;
 
-/// The first member of the JSON, which distinguishes this format from later formats.
+/// The first field in the JSON, which tells this format from later ones.
 const FORMAT: &str = "steersman-apiserver/1";
 
 /// All objects at one revision, as they are stored: with uid, resource version and managedFields. Taking a snapshot
 /// copies no object.
 ///
-/// Past revisions are not part of a snapshot. A server that starts from a snapshot resumes watches and lists from its
-/// revision on, and answers 410 for earlier revisions (SRV-SNAP-2).
+/// Past revisions are not in it. A server that starts with a snapshot lets watches and lists resume from the snapshot's
+/// revision on, and answers 410 for earlier ones (SRV-SNAP-2).
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     revision: u64,
     counters: Counters,
-    /// The number of the last transaction that the snapshot includes.
+    /// The number of the last transaction that the snapshot contains.
     transactions: u64,
-    /// The secret of the key that signs tokens of ServiceAccounts; absent in snapshots of earlier releases.
+    /// The secret key that signs ServiceAccount tokens; `None` in snapshots of earlier releases.
     key: Option<TokenSecret>,
     tokens: Tokens,
     storages: Vec<(StorageKey, Vec<Arc<Stored>>)>,
 }
 
-/// The reason why a text is no snapshot.
+/// Why a text cannot be read as a snapshot.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
     /// The text is not JSON of the right shape, for instance because the file is truncated.
     #[error("the text is no snapshot, or only a part of one")]
     Text(#[from] serde_json::Error),
-    /// The text has an unknown format.
+    /// The text names another format than this server reads.
     #[error("the snapshot has the format {found:?}, but this server reads {FORMAT:?}")]
     Format {
         /// The format that the text declares.
         found: String,
     },
-    /// A part of the text is not in the form that a server writes.
+    /// A part of the JSON is not as a server writes it.
     #[error("invalid snapshot: {place}: {problem}")]
     Part {
         /// The path in the JSON, for instance `counters.random`.
@@ -56,7 +56,7 @@ pub enum SnapshotError {
         /// A description of the problem.
         problem: String,
     },
-    /// An object of the snapshot cannot be stored, for instance because it has no name or a too new resource version.
+    /// An object cannot be stored, for instance because it has no name, or a resource version after the snapshot's.
     #[error("invalid snapshot: object {number} (from 0) of {storage}: {problem}")]
     Object {
         /// The storage of the object: the plural name and the group, separated by a dot.
@@ -81,7 +81,7 @@ impl Snapshot {
         self.storages.iter().map(|(_, objects)| objects.len()).sum()
     }
 
-    /// Returns the number of the last transaction that the snapshot includes.
+    /// Returns the number of the last transaction that the snapshot contains.
     pub fn transactions(&self) -> u64 {
         self.transactions
     }
@@ -91,8 +91,8 @@ impl Snapshot {
         self.len() == 0
     }
 
-    /// Writes the snapshot as JSON, one object per line. Secrets, the tokens of users and the key that signs
-    /// ServiceAccount tokens are in plain text.
+    /// Writes the snapshot as JSON, one object per line. Secrets, tokens of users and the key that signs ServiceAccount
+    /// tokens are in it in plain text.
     ///
     /// # Errors
     /// Returns the errors of `out`.
@@ -120,7 +120,7 @@ impl Snapshot {
         out.write_all(b"}}\n")
     }
 
-    /// Parses the output of [`write`](Self::write). Any content that cannot be stored is an error (SRV-SNAP-4).
+    /// Parses the output of [`write`](Self::write). Anything that this server cannot keep is an error (SRV-SNAP-4).
     ///
     /// # Errors
     /// [`SnapshotError`] if the text is not a complete snapshot.
@@ -150,18 +150,18 @@ impl Registry {
         }
     }
 
-    /// Replaces the whole state of the registry by that of the snapshot. The CRDs in it are served when this returns.
+    /// Replaces the whole state of the registry by that in the snapshot. The CRDs in it are served when this returns.
     pub fn restore(&mut self, snapshot: &Snapshot) {
         self.restore_objects(snapshot);
         self.serve_definitions();
         self.resume_removals();
     }
 
-    /// Replaces the state of the registry by that of the snapshot, without serving its CRDs.
+    /// Replaces the state of the registry by that in the snapshot, but does not serve its CRDs yet.
     pub(super) fn restore_objects(&mut self, snapshot: &Snapshot) {
-        // SRV-SNAP-1: generated uids continue the sequence, so that no uid is assigned twice.
+        // Generated uids go on where the other server stopped, so that none is assigned twice (SRV-SNAP-1).
         self.set_counters(snapshot.counters);
-        // SRV-SNAP-3: tokens that the other server accepted stay valid.
+        // Tokens that the other server accepted stay valid (SRV-SNAP-3).
         if let Some(key) = &snapshot.key {
             self.issuer.set_secret(key.clone());
         }
@@ -169,7 +169,7 @@ impl Registry {
         self.dependents.clear();
         self.removed.clear();
         self.pending = PendingWork::default();
-        // SRV-SNAP-2: changes before the snapshot are unknown, so no watch resumes from an earlier revision.
+        // Changes before the snapshot are unknown, so no watch resumes from an earlier revision (SRV-SNAP-2).
         self.forgotten = snapshot.revision;
         self.transactions = snapshot.transactions;
         self.store.restore(snapshot.revision, &snapshot.storages);
@@ -181,7 +181,7 @@ impl Registry {
         }
     }
 
-    /// Serves the resources of all established CRDs, and records the names of all CRDs.
+    /// Serves the resources of all established CRDs, and records the names of all CRDs as taken.
     pub(super) fn serve_definitions(&mut self) {
         let kind = ("apiextensions.k8s.io", "customresourcedefinitions");
         let all: Vec<Arc<Stored>> = self.objects(kind, None).cloned().collect();

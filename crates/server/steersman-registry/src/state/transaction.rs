@@ -1,4 +1,4 @@
-//! Machine: the changes of one turn of the registry's lock, for a write-ahead log.
+//! Machine: a transaction: the changes of one turn of the registry's lock, for the write-ahead log.
 
 use std::io;
 use std::sync::Arc;
@@ -13,23 +13,22 @@ use super::recorder::{Counters, Recorder};
 use super::registry::Registry;
 use crate::requests::metadata;
 
-/// All changes of one turn of the registry's lock, with the counters after them.
+/// All changes of one turn of the registry's lock, and the counters after it.
 ///
-/// Its number is the number of the previous transaction plus one, and its changes have the revisions that follow those
-/// of the previous transaction, without a gap (WAL-2).
+/// Transactions are numbered without a gap, and so are the revisions of their changes (WAL-2).
 #[derive(Debug)]
 pub struct Transaction {
     number: u64,
     revision: u64,
     counters: Counters,
-    /// The revision before which no watch may start, if this transaction compacted the log of revisions.
+    /// The oldest revision from which a watch may resume, if this transaction compacted revisions.
     forgotten: Option<u64>,
-    /// All tokens that snapshots include, if this transaction changed one of them.
+    /// All tokens that snapshots contain, if this transaction added or changed one.
     tokens: Option<Tokens>,
     changes: Vec<(StorageKey, Change)>,
 }
 
-/// A transaction as it was read from a log.
+/// A transaction that was read from the log.
 #[derive(Debug, Clone)]
 pub(super) struct LoggedTransaction {
     pub(super) number: u64,
@@ -40,13 +39,13 @@ pub(super) struct LoggedTransaction {
     pub(super) changes: Vec<LoggedChange>,
 }
 
-/// One change of a transaction that was read from a log.
+/// One change in a transaction that was read from the log.
 #[derive(Debug, Clone)]
 pub(super) struct LoggedChange {
     pub(super) storage: StorageKey,
     pub(super) namespace: Arc<str>,
     pub(super) name: Arc<str>,
-    /// The stored object, shared by clones of a recovery; `None` for a deletion.
+    /// The object after the change, shared by clones of a recovery; `None` if it was deleted.
     pub(super) object: Option<Arc<Value>>,
 }
 
@@ -61,7 +60,7 @@ struct TransactionText {
     changes: Vec<ChangeText>,
 }
 
-/// The JSON members of a change: a stored object, or the namespace and name of a deleted object.
+/// A change in JSON: the stored object, or for a deletion the namespace and the name.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ChangeText {
@@ -71,14 +70,14 @@ struct ChangeText {
     name: Option<String>,
 }
 
-/// The reason why a text is not the next transaction.
+/// Why a text is not the next transaction of a log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransactionError {
     /// The text is not JSON of the right shape.
     #[error("the text is no transaction")]
     Text(#[from] serde_json::Error),
-    /// Transactions between the previous transaction and this one are missing.
+    /// The number is not the next one: transactions are missing.
     #[error("transaction {found} follows, but the next one is {expected}")]
     Gap {
         /// The number of the transaction in the text.
@@ -86,7 +85,7 @@ pub enum TransactionError {
         /// The number that follows the previous transaction.
         expected: u64,
     },
-    /// The changes of the transaction do not follow the revision of the previous transaction.
+    /// The revision does not fit: that of the previous transaction plus the number of changes.
     #[error(
         "transaction {number} ends at revision {found} after {changes} changes, but the revision before it \
          is {before}"
@@ -101,7 +100,7 @@ pub enum TransactionError {
         /// The revision after the previous transaction.
         before: u64,
     },
-    /// A part of the transaction cannot be stored.
+    /// A part of the transaction is not as a server writes it.
     #[error("transaction {number}: {place}: {problem}")]
     Part {
         /// The number of the transaction.
@@ -121,13 +120,13 @@ impl Transaction {
         self.number
     }
 
-    /// Returns the newest revision of the store after the transaction.
+    /// Returns the revision of the store after the transaction.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Writes the transaction as one line of JSON. Serialises the objects that are not serialised yet (SRV-STORE-10).
-    /// Secrets and tokens are in plain text.
+    /// Writes the transaction as one line of JSON. Objects that are not serialised yet are serialised now
+    /// (SRV-STORE-10). Secrets and tokens are in it in plain text.
     ///
     /// # Errors
     /// Returns the errors of `out`.
@@ -164,7 +163,7 @@ impl Transaction {
 // === impl LoggedTransaction ===
 
 impl LoggedTransaction {
-    /// Parses the output of [`Transaction::write`] completely, without skipping a part.
+    /// Parses the output of [`Transaction::write`]; an unknown field or a wrong value is an error.
     pub(super) fn read(text: &[u8]) -> Result<Self, TransactionError> {
         let text: TransactionText = serde_json::from_slice(text)?;
         let (number, revision) = (text.number, text.revision);
@@ -222,7 +221,7 @@ impl LoggedChange {
 // === impl Registry ===
 
 impl Registry {
-    /// Starts the recording of transactions for [`take_transaction`](Self::take_transaction).
+    /// Begins to record changes for [`take_transaction`](Self::take_transaction).
     pub fn record_transactions(&mut self) {
         self.recorder = Some(Recorder {
             counters: self.counters(),
@@ -232,8 +231,8 @@ impl Registry {
         self.store.record_changes();
     }
 
-    /// Returns a transaction with the changes since the last call, if transactions are recorded and there are changes.
-    /// Call this at the end of every turn of the lock.
+    /// Returns what has changed since the last call as a transaction; `None` if nothing has, or if changes are not
+    /// recorded. Call this at the end of every turn of the lock.
     pub fn take_transaction(&mut self) -> Option<Transaction> {
         let counters = self.counters();
         let recorder = self.recorder.as_mut()?;
@@ -257,7 +256,7 @@ impl Registry {
         })
     }
 
-    /// Hides revisions above this one from watches, until the next call (WAL-1). Before the first, watches see all.
+    /// Hides later revisions than this one from watches until the next call (WAL-1). Without a call, watches see all.
     pub fn show_until(&mut self, revision: u64) {
         self.visible = revision;
     }

@@ -1,41 +1,41 @@
-//! Words: the webhook calls and the warnings of the running verb.
+//! Words: the webhook answers and the warnings of a verb that is running.
 
 use std::any::Any;
 use std::collections::BTreeMap;
 
 use crate::webhook::{CallResponse, WebhookCall};
 
-/// Maximum number of characters of all warnings of a request together; with more, each warning is shortened (upstream:
-/// `apiserver/pkg/endpoints/filters/warning.go`).
+/// Maximum length of all warnings of a request together, in characters. With more, each is cut to `MOST_OF_ONE`
+/// (upstream: `apiserver/pkg/endpoints/filters/warning.go`).
 const MOST_OF_ALL: usize = 4 * 1024;
 const MOST_OF_ONE: usize = 256;
 
 #[derive(Debug, Default)]
 pub(crate) struct VerbState {
-    /// Whether the caller of the verb can call webhooks.
+    /// Whether the caller of the verb can call webhooks; otherwise none is called.
     pub(crate) attended: bool,
-    /// The known answers of webhooks, by the key of the call. A key is as long as a review, too long to be hashed.
+    /// The webhook answers so far, by the key of the call. A key is as long as the review, too long to hash.
     pub(crate) answers: BTreeMap<String, CallResponse>,
-    /// The number of calls of each webhook in this request, by the position of the webhook.
+    /// How often each webhook was called in this request, to stop a request with an object that always changes.
     pub(crate) asked: BTreeMap<String, usize>,
-    /// The number of conversions that this run has needed so far.
+    /// The number of conversions in this run of the verb so far.
     pub(crate) conversions: usize,
     pub(crate) pending: Vec<WebhookCall>,
-    /// The state from which the next run of the verb continues; only that verb knows the type of the state.
+    /// What the verb keeps for its next run after it stopped for a webhook. Only the verb knows the type.
     pub(crate) waiting: Option<Box<dyn Any + Send + Sync>>,
-    /// The revision at which a list that stopped for a webhook continues.
+    /// The revision at which a list goes on that stopped for a webhook.
     pub(crate) pinned: Option<u64>,
-    /// The warnings for the client, whatever the outcome of its request.
+    /// The warnings for the client, which it gets even if the request fails.
     pub(crate) warnings: Warnings,
 }
 
-/// Texts for `Warning` headers, without duplicates and limited in length.
+/// The texts of `Warning` headers, without duplicates and of limited length.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Warnings {
     texts: Vec<String>,
-    /// Whether the body of the request was decoded, so that its unknown fields are reported.
+    /// Whether the body was decoded. Only then warnings about unknown fields are sent.
     decoded: bool,
-    /// Whether texts are shortened, so that more texts fit.
+    /// Whether each text is cut, so that more of them can be sent.
     short: bool,
 }
 
@@ -68,7 +68,7 @@ impl Warnings {
         }
     }
 
-    /// Returns and clears all texts; `true` if the body of the request was decoded.
+    /// Returns and clears the texts; `true` if the body of the request was decoded.
     pub(crate) fn take(&mut self) -> (bool, Vec<String>) {
         let all = std::mem::take(self);
         (all.decoded, all.texts)

@@ -1,4 +1,4 @@
-//! Machine: authenticates bearer tokens.
+//! Machine: authenticates the tokens in `Authorization: Bearer` headers and in TokenReviews.
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use crate::state::registry::Registry;
 use crate::values;
 
 const UNKNOWN: &str = "invalid bearer token";
-/// The message about a token of a deleted Pod, Secret or Node.
+/// The message that a token is bound to a Pod, Secret or Node that was deleted.
 pub(super) const INVALIDATED: &str = "service account token has been invalidated";
-/// Tolerance for clock differences: a token stays valid for this duration after its expiration.
+/// How long a token is accepted after its expiration, because clocks differ.
 const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 
-/// The result of the authentication of a valid token.
+/// What a valid token says.
 #[derive(Debug)]
 pub struct ValidToken {
     /// The user that the token identifies.
     pub user: Arc<User>,
-    /// The audiences of the token that the caller asked for.
+    /// Those of the token's audiences that the caller asked for.
     pub audiences: Vec<String>,
 }
 
 impl Registry {
-    /// Registers a token for an authenticated user. Snapshots include a token that is `kept`.
+    /// Makes a token valid for an authenticated user. If it is `kept`, snapshots contain it.
     pub fn add_token(&mut self, token: String, user: User, kept: bool) {
         self.tokens.add(token, Arc::new(user.authenticated()), kept);
         if let Some(recorder) = &mut self.recorder {
@@ -34,10 +34,10 @@ impl Registry {
         }
     }
 
-    /// Authenticates a token for `audiences`; an empty list means the server itself.
+    /// Checks a token. It must be for one of `audiences`; an empty list means the server itself.
     ///
     /// # Errors
-    /// Fails with the message that a TokenReview contains.
+    /// Fails with the message of a TokenReview.
     pub fn authenticate(
         &self,
         token: &str,
@@ -47,7 +47,7 @@ impl Registry {
         let own = self.issuer.audiences();
         let wanted = if audiences.is_empty() { own } else { audiences };
         if let Some(user) = self.tokens.get(token) {
-            // A registered token is meant for the server, and has all of the server's audiences.
+            // A registered token is meant for the server, so it has the server's audiences.
             let audiences = common(own, wanted);
             if audiences.is_empty() {
                 return Err(UNKNOWN.to_owned());
@@ -89,7 +89,7 @@ impl Registry {
         Ok(audiences)
     }
 
-    /// AUTH-2: checks that the objects to which the token is bound still exist.
+    /// Checks a token's claims, also that the objects to which the token is bound still exist (AUTH-2).
     fn judge(
         &self,
         claims: &Value,
@@ -138,7 +138,7 @@ impl Registry {
             ("node", "nodes", ""),
         ] {
             let bound = &private[kind];
-            // The Node of a token that is bound to a Pod is reported but not checked.
+            // For a token that is bound to a Pod, the Node is only reported, and not looked up.
             let checked = kind != "node" || private["pod"].is_null();
             if bound.is_null() {
                 continue;
@@ -196,7 +196,7 @@ pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }
 
-/// Returns the texts of a value that is a text or a list of texts.
+/// Returns the text, or the texts in the list, of a JSON value.
 pub(super) fn texts(value: &Value) -> Vec<String> {
     let all = value.as_str().into_iter().chain(values::texts(value));
     all.map(str::to_owned).collect()

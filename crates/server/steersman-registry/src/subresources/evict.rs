@@ -1,4 +1,4 @@
-//! Machine: evictions of Pods, limited by the disruption budgets of the Pods.
+//! Machine: evicts Pods, as far as their PodDisruptionBudgets allow it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::state::registry::Registry;
 use crate::values::text;
 use crate::verbs::acts::ActRequest;
 
-/// Maximum number of evicted Pods in the status of a budget; beyond it no eviction is allowed.
+/// Maximum number of evicted Pods in a budget's status; when it is reached, no further eviction is allowed.
 const REMEMBERED: usize = 2000;
 
 const BLOCKED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
@@ -56,7 +56,7 @@ impl Registry {
             return Err(Status::no_such_path());
         };
         let pod = self.pod(namespace, name)?;
-        // A dry run comes first, because a delete that is refused must not use up a disruption of the budget.
+        // First a dry run: a delete that will be refused must not use up one of the budget's disruptions.
         let rehearsal = DeleteOptions {
             dry_run: vec!["All".to_owned()],
             ..options.clone()
@@ -75,7 +75,7 @@ impl Registry {
         }
         if options.dry_run.is_empty() {
             let marked = self.mark_disrupted(&pod);
-            // The condition raised the resource version of the Pod, so a precondition on the earlier one is replaced.
+            // The condition raised the Pod's resource version, so a precondition on the old one gets the new one.
             let wanted = options.preconditions.as_mut();
             if let Some(version) = wanted.and_then(|wanted| wanted.resource_version.as_mut()) {
                 *version = marked.revision.to_string();
@@ -85,7 +85,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Sets the condition that the Pod was evicted, without a field owner, as upstream's `addConditionAndDeletePod`.
+    /// Sets the condition `DisruptionTarget` of a Pod. As in upstream's `addConditionAndDeletePod`, no manager owns it.
     fn mark_disrupted(&mut self, pod: &Arc<Stored>) -> Arc<Stored> {
         let mut draft = pod.draft();
         let known = conditions::find_true(&draft.value, "DisruptionTarget");
@@ -134,7 +134,7 @@ impl Registry {
     }
 }
 
-/// Returns whether a budget's selector matches a Pod: an empty selector matches all Pods, an absent one matches none.
+/// Returns whether a budget's selector matches a Pod. An empty selector matches every Pod, an absent one matches none.
 fn selects(budget: &Value, pod: &Value) -> bool {
     let selector = &budget["spec"]["selector"];
     let parsed = || LabelSelector::parse(&selector_text(selector));
@@ -147,7 +147,7 @@ fn count(status: &Value, field: &str) -> i64 {
     status[field].as_i64().unwrap_or_default()
 }
 
-/// Returns a budget with one allowed disruption less, and with the Pod in its list of disrupted Pods.
+/// Returns a budget with one disruption less, and with the Pod in `disruptedPods`. 429 if no disruption is allowed.
 fn take_disruption(budget: &Value, pod: &str, now: Timestamp) -> Result<Value, Status> {
     let name = metadata::text(budget, "name");
     let status = &budget["status"];

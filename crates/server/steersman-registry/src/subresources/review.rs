@@ -1,4 +1,4 @@
-//! Machine: reviews: requests about users and permissions that are answered but not stored.
+//! Machine: answers reviews, such as SubjectAccessReview and TokenReview, which are not stored.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -23,16 +23,16 @@ const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 const PATH_FIELD: &str = "spec.nonResourceAttributes";
 
-/// Returns whether a kind is a review, which is created and answered but not stored.
+/// Returns whether objects of a kind are reviews: a create answers them and stores nothing.
 pub fn is_review(resource: &Resource) -> bool {
     resource.built_in && GROUPS.contains(&resource.group.as_str())
 }
 
 impl Registry {
-    /// Answers a review, and returns warnings for its author.
+    /// Answers a review: returns it with its status, after checks, policies and webhooks.
     ///
     /// # Errors
-    /// Returns the `Status` of the refusal.
+    /// Returns the `Status` if the review is refused.
     pub fn review(
         &mut self,
         target: ObjectTarget<'_>,
@@ -175,12 +175,12 @@ fn attributes(spec: &Value) -> Attributes {
     asked
 }
 
-/// Validates an access review (`pkg/apis/authorization/validation`).
+/// Validates a SubjectAccessReview or one of its variants (`pkg/apis/authorization/validation`).
 fn check(kind: &str, review: &Value) -> Result<(), Status> {
     let spec = &review["spec"];
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     let local = kind == "LocalSubjectAccessReview";
-    // Upstream's message prints a Go type that has no JSON names.
+    // Upstream prints the Go struct here, so the names of its fields start with capital letters.
     let [asked_path, verb] = ["path", "verb"].map(|field| Value::from(text(path, field)));
     let shown = format!("{{\"Path\":{asked_path},\"Verb\":{verb}}}");
     let mut errors = Vec::new();
@@ -219,12 +219,12 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
     if errors.is_empty() {
         return Ok(());
     }
-    // As in upstream, the message has no kind at this point.
+    // As upstream, the message names no kind.
     let group_kind = GroupResource::new(GROUPS[1], "");
     Err(Status::invalid(group_kind, "", &errors))
 }
 
-/// Validates the metadata of a review, which must be empty.
+/// Validates that a review has no metadata; `local` allows a namespace.
 fn check_metadata(found: &Value, local: bool, errors: &mut Vec<FieldError>) {
     let Some(members) = found.as_object() else {
         return;
@@ -266,7 +266,7 @@ fn check_selectors(resource: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Validates one requirement of a selector. Unknown operators are accepted, because a newer client may know them.
+/// Validates one requirement of a selector. Unknown operators are accepted, because newer clients may send them.
 fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Vec<FieldError>) {
     let key = text(requirement, "key");
     if !label && key.is_empty() {
@@ -302,7 +302,7 @@ fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Ve
     }
 }
 
-/// Returns the message that the selectors of a review do not parse and are ignored.
+/// Returns the warning that the selectors in a review do not parse and are ignored.
 fn ignored(resource: &Value) -> String {
     let mut problems = Vec::new();
     for field in ["fieldSelector", "labelSelector"] {

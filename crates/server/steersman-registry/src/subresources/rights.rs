@@ -1,4 +1,4 @@
-//! Machine: permissions that a request needs in addition to the verb for which it was authorized.
+//! Machine: checks permissions that a request needs in addition to the one that was checked for its verb.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ use crate::values::{items, text};
 
 const DEVICES: &str = "resource.k8s.io";
 
-/// The label of a Namespace that allows devices with administrator access.
+/// The label of a Namespace in which devices may be used with administrator access.
 const ADMIN: &str = "resource.kubernetes.io/admin-access";
 
-/// The subresources of a Pod that open a stream. A GET of one was authorized only for the verb `get`.
+/// The subresources of a Pod that open a stream. For a GET, only the permission `get` was checked before.
 const STREAMS: [&str; 3] = ["attach", "exec", "portforward"];
 
 impl Registry {
-    /// Checks the permission `create` of a PUT or an apply that found no object (AUTH-5).
+    /// Checks the permission `create` for a PUT or an apply of an object that does not exist (AUTH-5: both create it).
     ///
     /// Upstream: `withAuthorization` in `endpoints/handlers/update.go`.
     pub(crate) fn authorize_creation(
@@ -34,7 +34,7 @@ impl Registry {
         refusal.map_or(Ok(()), |reason| Err(asked.forbidden(user, &reason)))
     }
 
-    /// Checks the permission `create` of a request that opens a stream to a Pod, whatever its method (AUTH-5).
+    /// Checks the permission `create` for a request that opens a stream to a Pod, also for a GET (AUTH-5).
     ///
     /// Upstream: `ensureAuthorizedForVerb` in `pkg/registry/core/pod/rest/authorization.go`.
     pub(crate) fn authorize_stream(
@@ -49,16 +49,16 @@ impl Registry {
         }
         let mut asked = Attributes::of("create", "", "pods", name).within(target.scope());
         part.clone_into(&mut asked.subresource);
-        // As upstream, this refusal contains only the reason of the authorizer, which is often empty.
+        // As upstream, the refusal has only the authorizer's reason, which is often empty.
         let refusal = self.refusal_besides(user, &asked);
         refusal.map_or(Ok(()), |reason| {
             Err(Status::forbidden(resource.group_resource(), name, &reason))
         })
     }
 
-    /// Returns the authorizer's reason to refuse an additional verb of a request; `None` if it is allowed.
+    /// Returns why the authorizer refuses this additional verb; `None` if it is allowed.
     fn refusal_besides(&self, user: &User, asked: &Attributes) -> Option<String> {
-        // A user without a name is the program that embeds the server.
+        // A user without a name is the program that embeds the server, and may do everything.
         if user.name.is_empty() {
             return None;
         }
@@ -66,9 +66,9 @@ impl Registry {
         (!decision.allowed).then_some(decision.reason)
     }
 
-    /// Checks the permissions for the parts of a ResourceClaim's status (AUTH-6): for allocations and reservations,
-    /// which a scheduler writes, and for the status of devices, which each driver writes. `verb` is the verb of the
-    /// request, `update` or `patch`.
+    /// Checks the permissions for a status write of a ResourceClaim (AUTH-6): one for allocations and reservations,
+    /// which schedulers write, and one for the status of devices, which each driver writes. `verb` is `update` or
+    /// `patch`.
     ///
     /// Upstream: `AuthorizedForBinding` and `AuthorizedForDeviceStatus` in `pkg/registry/resource/utils.go`.
     pub(crate) fn check_claim_rights(
@@ -123,8 +123,8 @@ impl Registry {
         errors
     }
 
-    /// Refuses devices with administrator access in a Namespace that does not allow them (AUTH-7): in a new claim or
-    /// template, and in an allocation that a status write adds.
+    /// Refuses devices with administrator access in a Namespace without the label that allows it (AUTH-7): in a new
+    /// claim or template, and in an allocation that a status write adds.
     ///
     /// Upstream: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in `pkg/registry/resource/utils.go`.
     pub(crate) fn check_admin_access(
@@ -176,13 +176,13 @@ impl Registry {
     }
 }
 
-/// Returns whether two values are equal, where an empty list equals an absent one.
+/// Returns whether two values are equal; an empty list equals an absent one.
 fn is_same(left: &Value, right: &Value) -> bool {
     let is_empty = |value: &Value| items(value).is_empty();
     left == right || (is_empty(left) && is_empty(right) && !left.is_object() && !right.is_object())
 }
 
-/// Returns the node of an allocation that is usable on a single node only.
+/// Returns the only node on which an allocation can be used; `None` if there may be several.
 fn allocated_node(allocation: &Value) -> Option<&str> {
     let [term] = items(&allocation["nodeSelector"]["nodeSelectorTerms"]) else {
         return None;
@@ -200,7 +200,7 @@ fn allocated_node(allocation: &Value) -> Option<&str> {
     }
 }
 
-/// Returns the drivers of the devices with an added, removed or changed status, in alphabetical order.
+/// Returns the drivers of devices with a status that was added, removed or changed, in alphabetical order.
 fn changed_drivers<'a>(new: &'a Value, old: &'a Value) -> BTreeSet<&'a str> {
     let devices = |status: &'a Value| items(&status["devices"]).iter();
     let key = |device: &'a Value| {

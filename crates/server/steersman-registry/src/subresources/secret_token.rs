@@ -1,5 +1,5 @@
-//! Machine: authenticates ServiceAccount tokens that kube-controller-manager keeps in Secrets, and records the day of
-//! their last use.
+//! Machine: checks ServiceAccount tokens that kube-controller-manager stores in Secrets, and records the day of their
+//! last use.
 //!
 //! Kubernetes source: `pkg/serviceaccount/legacy.go`.
 
@@ -18,14 +18,14 @@ use crate::requests::metadata;
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
 
-/// The label of a Secret by which kube-controller-manager forbids a token that was not used for a long time.
+/// The label of a Secret with which kube-controller-manager makes a long unused token invalid.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
-/// The label of a Secret with the day on which its token was last used, which kube-controller-manager reads.
+/// The label of a Secret with the day of the last use of its token, which kube-controller-manager reads.
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 
 impl Registry {
-    /// AUTH-2: checks that the Secret of a token exists and holds the token, and that its ServiceAccount exists. A
-    /// token in a Secret has no expiration.
+    /// Checks that the Secret of a token exists and has this token, and that its ServiceAccount exists (AUTH-2). A
+    /// token in a Secret does not expire.
     pub(super) fn judge_secret_token(
         &self,
         claims: &Value,
@@ -78,13 +78,13 @@ impl Registry {
         Ok(ValidToken { user, audiences })
     }
 
-    /// Returns whether [`mark_used_secrets`](Self::mark_used_secrets) has work.
+    /// Returns whether [`mark_used_secrets`](Self::mark_used_secrets) has labels to write.
     pub fn has_used_secrets(&self) -> bool {
         !self.used_secrets.borrow().is_empty()
     }
 
-    /// Writes the day of the last use into the Secrets with tokens that were used since the last call
-    /// (`patchSecretWithLastUsedDate`). Like a write of the garbage collector, it passes no webhooks.
+    /// Writes today into the labels of the Secrets with tokens that were used since the last call
+    /// (`patchSecretWithLastUsedDate`). No webhook is called.
     pub fn mark_used_secrets(&mut self, now: Timestamp) {
         self.now = now;
         let used = std::mem::take(self.used_secrets.get_mut());
@@ -106,7 +106,7 @@ impl Registry {
         }
     }
 
-    /// Records the use of a Secret's token, unless its label has that day or, by the clock of another server, the next.
+    /// Records the use of a Secret's token, unless the label has this day or, by another server's clock, the next.
     fn note_secret_use(&self, secret: &Stored, now: Timestamp) {
         let tomorrow = now.saturating_add(SignedDuration::from_hours(24));
         let days = [day(now), day(tomorrow.unwrap_or(now))];
@@ -118,7 +118,7 @@ impl Registry {
     }
 }
 
-/// Returns the UTC day of a time, as labels of Secrets hold it.
+/// Returns the day of a time in UTC, as in labels of Secrets: `2024-03-10`.
 fn day(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d").to_string()
 }

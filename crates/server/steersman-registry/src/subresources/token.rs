@@ -1,4 +1,4 @@
-//! Machine: issues tokens of ServiceAccounts.
+//! Machine: issues tokens of ServiceAccounts (TokenRequest).
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -11,10 +11,10 @@ use crate::state::registry::Registry;
 use crate::values::items;
 use crate::verbs::acts::ActRequest;
 
-/// The duration, in seconds, that kubelets request for the tokens of Pods. A kube-apiserver issues a longer token for
-/// this duration, and warns about its use after the requested time.
+/// The number of seconds for which kubelets request the tokens of Pods. For just this duration, kube-apiserver issues a
+/// token that lives longer, and warns if it is used after the requested time.
 const PROJECTED: i64 = 3607;
-/// The duration, in seconds, of the longer token for a Pod: one year.
+/// The lifetime of such a longer token, in seconds: one year.
 const EXTENDED: i64 = 365 * 24 * 60 * 60;
 
 impl Registry {
@@ -88,8 +88,8 @@ impl Registry {
         }))
     }
 
-    /// Returns the duration, in seconds, of a token that was requested for `lasts` seconds. As in kube-apiserver, a
-    /// token that a kubelet projects into a Pod lasts longer than requested, unless an option disables this.
+    /// Returns the lifetime, in seconds, of a token that was requested for `lasts` seconds. As in kube-apiserver, a
+    /// kubelet's token for a Pod lives longer than requested, unless an option disables this.
     fn lifetime(&self, lasts: i64, audiences: &Value, claims: &Value) -> i64 {
         let own = self.issuer.audiences();
         let is_own = |audience: &Value| own.iter().any(|own| audience == own);
@@ -100,7 +100,7 @@ impl Registry {
         if extends { EXTENDED } else { lasts }
     }
 
-    /// Adds the claim about the object to which a token is bound, and for a Pod on a node the claim about the node.
+    /// Adds the claims about the object to which a token is bound and, for a Pod on a node, about the node.
     fn bind_claims(
         &self,
         claims: &mut Value,

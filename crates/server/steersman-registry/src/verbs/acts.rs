@@ -1,4 +1,4 @@
-//! Machine: the subresources that perform an act: bindings, evictions, tokens, logs and connections.
+//! Machine: subresources that do something: bindings, evictions, tokens, logs and connections.
 
 use std::sync::Arc;
 
@@ -15,25 +15,25 @@ use crate::requests::{intake, metadata, request_kinds};
 use crate::state::registry::Registry;
 use crate::values::{items, text};
 
-/// An act and its target.
+/// A POST to a subresource that does something, such as `pods/binding`.
 #[derive(Debug, Clone, Copy)]
 pub struct ActRequest<'a> {
-    /// The operation of the subresource.
+    /// Which subresource it is, and so what is done.
     pub act: Act,
-    /// The namespace of the object.
+    /// The namespace of the Pod or ServiceAccount.
     pub namespace: &'a str,
-    /// The name of the object; empty if the body has the name.
+    /// The name of the Pod or ServiceAccount; empty if only the body has it.
     pub name: &'a str,
     /// The body of the request.
     pub body: &'a Value,
 }
 
 impl Registry {
-    /// Performs an act on a Pod or a ServiceAccount. Returns the object of the answer, or `None` if the answer is a
-    /// plain success.
+    /// Binds or evicts a Pod, or issues a token for a ServiceAccount. Returns the object of the answer; `None` if the
+    /// answer is a `Status` of success.
     ///
     /// # Errors
-    /// Returns the `Status` of the refusal; the act has changed nothing then.
+    /// Returns the `Status` of the refusal; nothing has changed then.
     pub fn act(
         &mut self,
         request: ActRequest<'_>,
@@ -72,8 +72,8 @@ impl Registry {
         }
     }
 
-    /// Returns the log of a Pod's container, or of the container's previous run; `None` for a Pod without a node. The
-    /// log is always empty, because no containers run.
+    /// Returns the log of a Pod's container, or of its `previous` run; `None` for a Pod without a node. The text is
+    /// always empty, because no containers run.
     ///
     /// # Errors
     /// 404 for an absent Pod; 400 for a container that the Pod does not have, for a missing container name if the Pod
@@ -90,7 +90,7 @@ impl Registry {
             return Ok(None);
         }
         if previous && !has_ended_before(&pod.lean()["status"], container) {
-            // As in the kubelet's `validateContainerLogStatus`.
+            // The message is that of the kubelet's `validateContainerLogStatus`.
             let message = format!(
                 "previous terminated container \"{container}\" in pod \"{name}\" not found"
             );
@@ -99,8 +99,8 @@ impl Registry {
         Ok(Some(String::new()))
     }
 
-    /// Builds the refusal of a connection, because there are no kubelets and no endpoints. `container` is the container
-    /// that an exec or attach names, empty for the only container of the Pod; `None` for other connections.
+    /// Builds the `Status` that refuses a connection: there are no kubelets and no endpoints. `container` is the
+    /// container in an exec or attach, empty for the only one of the Pod; `None` for other connections.
     pub fn no_connection(
         &self,
         plural: &str,
@@ -108,7 +108,7 @@ impl Registry {
         name: &str,
         container: Option<&str>,
     ) -> Status {
-        // The scheme is before the name of the Service, and the port after it: `https:name:443`.
+        // In `https:name:443`, the scheme is before the name of the Service, and the port is after it.
         let mut parts = name.split(':');
         let first = parts.next().unwrap_or_default();
         let bare = match (parts.next(), parts.next()) {
@@ -209,7 +209,7 @@ fn node_to_bind(target: &Value) -> Result<&str, Status> {
     }
 }
 
-/// Refuses a Binding with a `uid` or `resourceVersion` that differs from that of the Pod.
+/// Refuses a Binding with another `uid` or `resourceVersion` than the Pod has.
 fn check_preconditions(
     binding: &Value,
     pod: &Stored,
@@ -228,7 +228,7 @@ fn check_preconditions(
     Ok(())
 }
 
-/// Returns the container that a request names, or the only one; 400 if it does not exist or must be named.
+/// Returns the named container, or the only one if none is named; 400 if there is no such container, or several.
 fn chosen_container<'a>(pod: &'a Value, name: &str, container: &'a str) -> Result<&'a str, Status> {
     let names = |field: &str| -> Vec<&'a str> {
         let containers = items(&pod["spec"][field]).iter();
@@ -258,7 +258,7 @@ fn chosen_container<'a>(pod: &'a Value, name: &str, container: &'a str) -> Resul
     }
 }
 
-/// Returns whether a container was restarted.
+/// Returns whether the container has ended once and was restarted.
 fn has_ended_before(status: &Value, container: &str) -> bool {
     let lists = [
         "containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses",

@@ -1,6 +1,6 @@
-//! Machine: the points at which a verb lets policies and webhooks change and validate its object.
+//! Machine: the points of a verb at which policies and webhooks change or refuse its object.
 //!
-//! ADM-2: all of these points come before the first change of the verb.
+//! All of these points come before the verb changes anything (ADM-2).
 
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
@@ -20,7 +20,7 @@ use crate::requests::{metadata, subresource_fields};
 use crate::state::registry::Registry;
 
 impl Registry {
-    /// Lets policies and webhooks change a new object, which does not have the fields of the server yet.
+    /// Lets policies and webhooks change a new object, which they see without the server's fields, such as `uid`.
     pub(crate) fn admit_new(
         &self,
         admission: &WriteAdmission<'_>,
@@ -111,23 +111,23 @@ impl Registry {
         self.admit_validated(admission, (Some(new), Some(old)))
     }
 
-    /// Returns whether any mutating policy or webhook exists.
+    /// Returns whether any mutating policy or any webhook exists.
     pub(crate) fn is_changed(&self) -> bool {
         self.calls_webhooks() || self.presence.mutating_policies
     }
 
-    /// Returns whether any policy or webhook exists.
+    /// Returns whether any validating policy or any webhook exists.
     pub(crate) fn is_judged(&self) -> bool {
         self.calls_webhooks() || self.presence.validating_policies
     }
 
-    /// Returns whether the verb calls admission webhooks. A caller also answers calls if a definition has only a
-    /// conversion webhook, which sees no write of other kinds.
+    /// Returns whether the verb calls admission webhooks. `presence` matters too: a caller also answers calls if a CRD
+    /// has just a conversion webhook.
     fn calls_webhooks(&self) -> bool {
         self.is_attended() && self.presence.webhooks
     }
 
-    /// Calls the webhooks for all objects of a collection before the first delete: one refusal keeps all objects.
+    /// Calls the webhooks for all objects of a deletecollection before the first delete; one refusal keeps all objects.
     pub(crate) fn admit_removals(
         &self,
         target: ObjectTarget<'_>,
@@ -141,7 +141,7 @@ impl Registry {
         let mut waiting = Ok(());
         for object in &page.items {
             let admitted = self.admit_removal(&admission, object.value());
-            // All calls of webhooks are collected before the verb stops, so that they are made at once.
+            // Goes on after a missing answer, so that all calls are collected and made at once.
             if admitted.is_err() && !self.is_waiting() {
                 return admitted;
             }
@@ -150,7 +150,7 @@ impl Registry {
         waiting
     }
 
-    /// Calls the webhooks for an act, which they cannot change.
+    /// Calls the webhooks for a binding, eviction or token request; they cannot change its body.
     pub(crate) fn admit_act(
         &self,
         request: &ActRequest<'_>,

@@ -1,4 +1,4 @@
-//! Machine: server-side apply to an object, its status or its scale.
+//! Machine: server-side apply to an object, to its status, or to its scale.
 
 use serde_json::{Map, Value};
 use steersman_apimachinery::status::Status;
@@ -21,7 +21,7 @@ use crate::requests::options::{ObjectTarget, StoredWrite, Subresource, WriteOpti
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// The field manager of fields that an object had before its first apply.
+/// The field manager of the fields that an object without managedFields has at its first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 struct ApplyBody<'a> {
@@ -44,9 +44,9 @@ impl ApplyBody<'_> {
 }
 
 impl Registry {
-    /// Applies a configuration (YAML or JSON) to an object, and creates the object if it is absent. 409 naming each
-    /// manager and field in conflict, 400 for a body that is no configuration of the resource, 500 for one that does
-    /// not fit its type, and the errors of create and update.
+    /// Applies a configuration (YAML or JSON), and creates the object if it does not exist. 409 with each manager and
+    /// field in conflict, 400 for a body that is no object of this resource, 500 for a body that does not fit its type,
+    /// and the errors of create and update.
     pub(crate) fn apply(
         &mut self,
         target: ObjectTarget<'_>,
@@ -108,9 +108,9 @@ impl Registry {
         written.map_err(|status| refuse_undecodable(target, &place, status))
     }
 
-    /// Returns whether the write of an apply that leaves a definition unchanged can be left out, because it would
-    /// change and refuse nothing. Such a write copies the whole definition several times, and programs apply all
-    /// definitions at each start. `managed` are the managedFields after the apply.
+    /// Returns whether an apply to a CRD changes nothing and would not be refused, so that the write can be left out. A
+    /// write copies the whole CRD several times, and programs apply all their CRDs at each start. `managed` are the
+    /// managedFields after the apply.
     fn is_unwritten(&self, write: &ObjectWrite<'_>, live: &Value, managed: Option<&str>) -> bool {
         is_definition(write.resource)
             && write.subresource == Subresource::Main
@@ -129,8 +129,8 @@ impl Registry {
         let empty = Value::Object(Map::new());
         let applied = self.applied(request, &mut entries, &empty)?;
         let mut new = applied.unwrap_or_else(|| request.configuration.clone());
-        // As in upstream's `applyPatch`, this check comes before the name: a configuration without a name and with the
-        // uid of a removed object is a conflict.
+        // As in upstream's `applyPatch`, this check comes before that of the name: a configuration without a name and
+        // with the uid of a removed object is a conflict.
         let uid = metadata::text(&new, "uid").to_owned();
         if !uid.is_empty() {
             let why = format!(
@@ -149,7 +149,7 @@ impl Registry {
         created.map_err(|status| refuse_undecodable(target, &place, status))
     }
 
-    /// Returns the object after the configuration is applied; `None` if nothing changes.
+    /// Returns the object with the configuration applied; `None` if that changes nothing.
     fn applied(
         &self,
         request: &ApplyBody<'_>,
@@ -191,7 +191,7 @@ impl Registry {
         Ok(applied)
     }
 
-    /// Assigns the fields of an object without managedFields to the manager [`BEFORE_FIRST_APPLY`].
+    /// In an object without managedFields, makes [`BEFORE_FIRST_APPLY`] the manager of all its fields.
     fn note_before_first(
         &self,
         request: &ApplyBody<'_>,
@@ -206,7 +206,7 @@ impl Registry {
     }
 }
 
-/// Applies a Scale to an object. The only field of a Scale is a field of the scaled object.
+/// Applies a Scale to an object: its `spec.replicas` is a field of the object.
 fn apply_scale(
     request: &ApplyBody<'_>,
     entries: &mut ManagerEntries,
@@ -266,7 +266,7 @@ fn place_of(configuration: &Value) -> String {
     format!("{}/{}", text("namespace"), text("name"))
 }
 
-/// Builds the refusal of an apply with a result that does not decode, for instance because of a malformed quantity.
+/// Builds the 500 of an apply with a result that does not decode, for instance because of an invalid quantity.
 fn unrestorable(resource: &Resource, place: &str, why: &str) -> Status {
     let named = format!("{}, Kind={}", resource.api_version(), resource.kind);
     Status::internal_plain(format!(
@@ -275,7 +275,7 @@ fn unrestorable(resource: &Resource, place: &str, why: &str) -> Status {
     ))
 }
 
-/// Rewords a refusal of the decoder for an apply of a built-in kind.
+/// Replaces the decoder's refusal of a built-in object by that of an apply, with other words.
 fn refuse_undecodable(target: ObjectTarget<'_>, place: &str, status: Status) -> Status {
     let resource = target.resource;
     if !resource.built_in || target.subresource == Subresource::Scale {
@@ -283,7 +283,7 @@ fn refuse_undecodable(target: ObjectTarget<'_>, place: &str, status: Status) -> 
     }
     let of_patch = || {
         let patch = status.message.strip_prefix(" \"\" is invalid: patch: ")?;
-        // The last brace in the message ends the quoted object.
+        // The last `}` in the message ends the quoted object; the reason is after it.
         patch.rsplit_once("}\": ").map(|(_, why)| why)
     };
     let why = intake::undecodable_reason(&resource.kind, &status);

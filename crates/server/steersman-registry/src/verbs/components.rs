@@ -1,4 +1,4 @@
-//! Machine: reads ComponentStatuses, which are derived at each read and never stored.
+//! Machine: reads ComponentStatuses, which are computed at each read and never stored.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// The components, each with the Lease in `kube-system` that it renews. The server is its own etcd, without a Lease.
+/// The components, each with its Lease in `kube-system`. The server is its own etcd, which has no Lease.
 const COMPONENTS: [(&str, Option<&str>); 3] = [
     ("controller-manager", Some("kube-controller-manager")),
     ("etcd-0", None),
@@ -21,7 +21,7 @@ impl Registry {
     /// Reads the status of one component.
     ///
     /// # Errors
-    /// 500 without a reason for an unknown name, as upstream.
+    /// 500 without a reason for the name of another component, as upstream.
     pub fn component_status(&self, name: &str, now: Timestamp) -> Result<VersionedObject, Status> {
         let all = self.component_statuses(&ListQuery::default(), now)?;
         let mut all = all.items.into_iter();
@@ -29,7 +29,7 @@ impl Registry {
             .ok_or_else(|| Status::internal_plain(format!("Component not found: {name}")))
     }
 
-    /// Lists the statuses of the selected components. The list has no revision.
+    /// Returns the statuses of the components that the selectors match. The list has no resource version.
     ///
     /// # Errors
     /// 400 for a selector that does not parse.
@@ -55,8 +55,8 @@ impl Registry {
         })
     }
 
-    /// Returns why a component is unhealthy. Upstream sends a request to the port of the component on this machine;
-    /// here a component is healthy if the server simulates it, or if its Lease is renewed.
+    /// Returns why a component is unhealthy; `None` if it is healthy: if the server simulates it, or if its Lease is
+    /// renewed. Upstream sends a request to a port of this machine instead.
     fn problem_of(&self, component: &str, lease: &str, now: Timestamp) -> Option<String> {
         if self.options.played_components.contains(&component) {
             return None;
@@ -73,7 +73,7 @@ impl Registry {
     }
 }
 
-/// Returns whether a resource is read with [`Registry::component_statuses`].
+/// Returns whether a resource must be read with [`Registry::component_statuses`] and not from the store.
 pub fn is_component_status(resource: &Resource) -> bool {
     resource.is("", "ComponentStatus")
 }
@@ -89,7 +89,7 @@ fn component(name: &str, problem: Option<String>) -> Value {
     })
 }
 
-/// Returns whether a Lease has a holder that renewed it within its duration.
+/// Returns whether a Lease has a holder that renewed it, and is not expired at `now`.
 fn is_held(lease: &Value, now: Timestamp) -> bool {
     let seconds = lease["leaseDurationSeconds"].as_i64().unwrap_or_default();
     let renewed = text(&lease["renewTime"]).parse();

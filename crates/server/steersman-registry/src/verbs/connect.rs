@@ -1,4 +1,4 @@
-//! Machine: admission and authorization of a connection to a Pod, a Service or a Node, which the server then refuses.
+//! Machine: admission and authorization of a connection (exec, proxy and so on), which the server then refuses.
 
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::status::Status;
@@ -12,8 +12,8 @@ use crate::state::registry::Registry;
 const FLAGS: &[&str] = &["stdin", "stdout", "stderr", "tty"];
 
 impl Registry {
-    /// Runs policies and webhooks for a connection, and then checks the user's permission to create the connection.
-    /// `part` is the subresource with the path after it, `query` holds the options of the connection.
+    /// Runs policies and webhooks for a connection, and then checks the permission to create it. `part` is the
+    /// subresource and the path after it, and `query` has the options of the connection.
     ///
     /// # Errors
     /// The refusal of a webhook, the failure to call a webhook unless failures are ignored, or 403.
@@ -56,7 +56,7 @@ impl Registry {
     }
 }
 
-/// Returns the options of a connection as an object, without unset ones.
+/// Returns the options of a connection as a JSON object, without those that are not set.
 fn connection(query: &[(String, String)]) -> Map<String, Value> {
     let mut options = Map::new();
     for (name, value) in query {

@@ -1,4 +1,4 @@
-//! Machine: the create verb.
+//! Machine: the create verb, also for a PUT or an apply of an object that does not exist.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -17,20 +17,20 @@ use crate::requests::options::{ObjectTarget, StoredWrite, WriteOptions};
 use crate::requests::{metadata, subresource_fields};
 use crate::state::registry::Registry;
 
-/// Maximum number of generated names that are tried before the collision is reported.
+/// Maximum number of names that are generated for one object; if all are taken, the create fails with 409.
 const NAME_TRIES: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CreateRequest {
-    /// A POST, which was authorized for the verb `create`.
+    /// A POST; the permission `create` was checked.
     Post,
-    /// A PUT of an absent object, which was authorized for `update` (AUTH-5).
+    /// A PUT of an object that does not exist; only the permission `update` was checked so far (AUTH-5).
     Put,
-    /// An apply of an absent object, which was authorized for `patch` (AUTH-5).
+    /// An apply of an object that does not exist; only the permission `patch` was checked so far (AUTH-5).
     Apply,
 }
 
-/// A new object on its way through the create verb.
+/// A new object before it is stored, and how far the create verb has come with it.
 #[derive(Debug)]
 pub(crate) struct NewObject {
     pub(crate) object: Value,
@@ -40,28 +40,28 @@ pub(crate) struct NewObject {
     dry: bool,
     stage: CreateStage,
     pub(crate) mutation: MutationProgress,
-    /// The fields that only the server sets, which mutating webhooks do not see.
+    /// The fields that only the server sets, with their values. Mutating webhooks do not see them.
     pub(crate) hidden: Vec<(&'static str, Option<Value>)>,
 }
 
-/// The last completed step of a create.
+/// The last step of a create that is done, from which the next run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum CreateStage {
-    /// The body is decoded, and the fields of the server are set.
+    /// The body is decoded, and the fields that only the server sets are set.
     Decoded,
     /// The plugins have set their defaults.
     Defaulted,
-    /// The mutating policies and webhooks have changed the object.
+    /// The mutating policies and webhooks have run.
     Mutated,
-    /// The object is valid.
+    /// The object is validated.
     Checked,
 }
 
 impl Registry {
-    /// Creates an object in a collection.
+    /// Creates an object. The name is in the body, or is generated from `generateName`.
     ///
     /// # Errors
-    /// Returns the `Status` of the refusal; the verb has changed nothing then.
+    /// Returns the `Status` of the refusal; nothing has changed then.
     pub fn create(
         &mut self,
         target: ObjectTarget<'_>,
@@ -79,11 +79,11 @@ impl Registry {
         self.create_owned(target, body, request, (checked, options, ownership))
     }
 
-    /// Continues a create that stopped for webhooks in its last run. Returns `None` if the create has to begin anew,
-    /// because there was no such run or the registry has changed since (ADM-1).
+    /// Goes on with a create that stopped for webhooks in its last run. `None` if there is no such create, or if the
+    /// registry has changed since: then call [`create`](Self::create) again (ADM-1).
     ///
     /// # Errors
-    /// Returns the `Status` of the refusal; the verb has changed nothing then.
+    /// Returns the `Status` of the refusal; nothing has changed then.
     pub fn resume_create(
         &mut self,
         target: ObjectTarget<'_>,
@@ -95,7 +95,7 @@ impl Registry {
         Some(self.create_decoded(target, new, CreateRequest::Post, options))
     }
 
-    /// Decodes the body of a create or of a review: refuses another kind, and records unknown fields.
+    /// Decodes the body of a create or a review: refuses another kind, and records unknown fields for warnings.
     pub(crate) fn decode_body(
         &self,
         resource: &Resource,
@@ -159,7 +159,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<StoredWrite, Status> {
         if let Err(status) = self.admit_created(target, &mut new, request, options) {
-            // A PUT or an apply that creates has done these checks before.
+            // Only a POST goes on here in its next run; a PUT and an apply have done other steps before.
             if request == CreateRequest::Post {
                 self.keep_waiting(new);
             }
@@ -190,7 +190,7 @@ impl Registry {
             new.stage = CreateStage::Checked;
         }
         let object = &new.object;
-        // Validating webhooks see the generated name.
+        // The generated name is set here, so that validating webhooks see it.
         let name = metadata::text(object, "name");
         let admission = WriteAdmission::of_write(target, ("CREATE", name), options);
         let write = (&admission, object, None);
@@ -237,7 +237,7 @@ impl Registry {
         let namespace = target.scope();
         let (object, managed, dry) = (new.object, new.managed, new.dry);
         let name = metadata::text(&object, "name").to_owned();
-        // Upstream's store refuses a resource version after all other checks; a dry run does not reach the store.
+        // In upstream the store refuses a resource version, after all other checks; a dry run does not get there.
         let version = metadata::text(&object, "resourceVersion").parse();
         let version: u64 = version.unwrap_or_default();
         if version != 0 && !dry {
@@ -307,7 +307,7 @@ impl Registry {
         Err(refusal)
     }
 
-    /// Sets the metadata that only the server sets, and removes metadata that a client may not set.
+    /// Sets the metadata that only the server sets, such as `uid`, and removes what a client may not set.
     pub(crate) fn stamp(&mut self, resource: &Resource, object: &mut Value) {
         let uid = self.rng.uid();
         let fields = metadata::of(object);
@@ -328,7 +328,7 @@ impl Registry {
         }
     }
 
-    /// Sets the fields that admission and the strategy add to a new built-in object; 422 for unavailable addresses.
+    /// Sets what admission plugins and the kind add to a new built-in object; 422 for an address that is not free.
     fn complete_new(&mut self, resource: &Resource, object: &mut Value) -> Result<(), Status> {
         if let Some(strategy) = steersman_builtins::of(resource) {
             (strategy.prepare)(object, None);
@@ -360,7 +360,7 @@ pub(crate) fn check_name(body: &Value, name: &str) -> Result<(), Status> {
     Ok(())
 }
 
-/// Puts an object into the request's namespace; 400 if its metadata names another one.
+/// Sets an object's namespace to that of the request; 400 if the object names another one.
 pub(crate) fn place<'a>(target: ObjectTarget<'a>, object: &mut Value) -> Result<&'a str, Status> {
     let fields = metadata::of(object);
     let namespace = target.scope();
@@ -378,7 +378,7 @@ pub(crate) fn place<'a>(target: ObjectTarget<'a>, object: &mut Value) -> Result<
     Ok(namespace)
 }
 
-/// Taints a new Node, so that it gets no Pods before its kubelet reports it ready.
+/// Adds a taint to a new Node, so that no Pods are scheduled before its kubelet reports it ready.
 fn taint(object: &mut Value) {
     let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     metadata::add_item(metadata::members(&mut object["spec"]), "taints", taint);

@@ -1,4 +1,4 @@
-//! Machine: the delete verbs: preconditions, grace period, finalizers, and dependents.
+//! Machine: the verbs delete and deletecollection: preconditions, grace period, finalizers, and dependents.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ use crate::values::has_text;
 
 #[derive(Debug)]
 pub(crate) enum DeleteOutcome {
-    /// The object was removed; this is its last state.
+    /// The object is removed; this was its last state.
     Gone(Arc<Stored>),
-    /// The object waits for a finalizer or its grace period.
+    /// The object stays until its finalizers are removed or its grace period ends.
     Marked(Arc<Stored>),
 }
 
 impl Registry {
-    /// Deletes one object, or marks it for deletion.
+    /// Deletes one object. It stays as long as finalizers or a grace period keep it.
     ///
     /// # Errors
     /// 404, 409 for a failed precondition, 403 for a protected namespace, 422 for invalid options.
@@ -42,7 +42,7 @@ impl Registry {
         self.delete_asked(target, options, true)
     }
 
-    /// Deletes one object. Calls the webhooks, unless `admitted` says that the request has called them already.
+    /// Deletes one object. If `admitted` is true, the webhooks were called before and are not called here.
     pub(crate) fn delete_asked(
         &mut self,
         target: ObjectTarget<'_>,
@@ -65,7 +65,7 @@ impl Registry {
         }
         let grace = options.grace_period_seconds;
         let policy = policy.or_else(|| default_policy(resource, &stored));
-        // The conversion that the answer needs is requested before the object changes.
+        // The answer needs this conversion, so it is made before the object changes.
         let foreseen = match resource.conversion {
             Some(_) => self.foresee(resource, &stored.look_whole())?,
             None => None,
@@ -89,11 +89,11 @@ impl Registry {
         }
     }
 
-    /// Deletes every selected object. Returns a list with the last states of the objects.
+    /// Deletes every object that the selectors match. Returns these objects in their last state.
     ///
     /// # Errors
-    /// 400 for an invalid selector, 422 for invalid options. An object that another request deletes meanwhile is no
-    /// error.
+    /// 400 for an invalid selector, 422 for invalid options. It is no error if another request deletes an object at the
+    /// same time.
     pub fn delete_collection(
         &mut self,
         target: ObjectTarget<'_>,
@@ -105,7 +105,7 @@ impl Registry {
         let (dry, policy) = check_options(options)?;
         let resource = target.resource;
         self.warn_of_orphans(resource, options);
-        // A deletecollection deletes the current objects, so webhooks must not see those of an earlier revision.
+        // What is deleted are the current objects, so webhooks must not see those of an earlier revision.
         self.unpin();
         let page = self.list(resource, target.namespace, selection)?;
         for object in &page.items {
@@ -157,7 +157,7 @@ impl Registry {
         let beginning = begun(resource, &mut value, (grace, policy), self.now);
         let changed = |value| Self::answer(&stored.namespace, &stored.name, value, stored.revision);
         match beginning {
-            // Upstream runs an update here, and the update ends before it sets the fields of its answer.
+            // Upstream runs an update here, which ends before its result is set, so the answer is an empty object.
             DeletionStart::Goes if value != *shown.value() || has_finalizers(shown.value()) => {
                 Ok(Deleted::Last(Self::answer("", "", empty(resource), 0)))
             }
@@ -185,9 +185,9 @@ impl Registry {
             unprotect(resource, &mut draft.value);
         }
         let beginning = begun(resource, &mut draft.value, (grace, policy), self.now);
-        // A grace period is stored, and watches see it, even if the object is removed right afterwards. A removal of
-        // finalizers by the propagation policy is not stored: in upstream's `updateForGracefulDeletionAndFinalizers`,
-        // `errDeleteNow` ends the update.
+        // A grace period is stored and watches see it, even if the object is removed next. Finalizers that the
+        // propagation policy removed are not stored: `errDeleteNow` ends the update in upstream's
+        // `updateForGracefulDeletionAndFinalizers`.
         let marked = if beginning == DeletionStart::Goes || stored.holds(&draft) {
             Arc::clone(stored)
         } else {
@@ -219,8 +219,8 @@ impl Registry {
     }
 }
 
-/// Returns the propagation policy of a delete without a policy, for kinds that have a default, unless the finalizers of
-/// the object decide (upstream: `DefaultGarbageCollectionPolicy` of the strategies).
+/// Returns the default propagation policy of a kind, unless the object's finalizers decide (upstream:
+/// `DefaultGarbageCollectionPolicy` of the kind's strategy).
 fn default_policy(resource: &Resource, stored: &Stored) -> Option<PropagationPolicy> {
     if resource.is("", "Event") || resource.is("events.k8s.io", "Event") {
         return Some(PropagationPolicy::Background);
@@ -234,7 +234,7 @@ fn default_policy(resource: &Resource, stored: &Stored) -> Option<PropagationPol
     (!said).then_some(PropagationPolicy::Orphan)
 }
 
-/// Returns whether an object only waits for the end of its grace period, which this delete does not shorten.
+/// Returns whether an object waits for the end of its grace period, and this delete does not make it shorter.
 fn is_pending(stored: &Stored, grace: Option<i64>) -> bool {
     let left = stored.lean()["metadata"]["deletionGracePeriodSeconds"].as_i64();
     let left = left.unwrap_or_default();
@@ -285,7 +285,7 @@ fn check_preconditions(
         let wanted = wanted.clone();
         wanted.filter(|wanted| wanted != found)
     };
-    // Namespaces and definitions have their own deletion in upstream, which checks first and with another message.
+    // Namespaces and CRDs have a delete of their own in upstream, with another message for preconditions.
     let own = is_namespace(resource) || is_definition(resource);
     let what = |part: &str, wanted: &str, found: &str, end: &str| {
         if own {

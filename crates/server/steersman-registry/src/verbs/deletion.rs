@@ -1,5 +1,5 @@
-//! Machine: the beginning of a deletion: the grace period, the finalizers of the propagation policy,
-//! and whether the object stays until both are over.
+//! Machine: the start of a deletion: sets the grace period and the finalizers, and decides whether the object stays
+//! until they are gone.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -14,28 +14,28 @@ use crate::values::{items, text};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeletionStart {
-    /// The object stays, with the fields of its deletion, as long as its finalizers or its grace period hold it.
+    /// The object stays, with a `deletionTimestamp`, until its finalizers are removed and its grace period ends.
     Waits,
-    /// The object is removed, after a revision with its grace period was written.
+    /// The object is removed, but before that it is stored with its grace period of 0 seconds.
     GoesMarked,
-    /// The object is removed as it is stored. Changes of its finalizers by the propagation policy are not stored.
+    /// The object is removed as it is. Finalizers that the propagation policy changed are not stored.
     Goes,
 }
 
-/// Returns an object of the resource in which no field is set, as Go encodes it.
+/// Returns an object of the resource without any value, as Go prints it.
 pub(crate) fn empty(resource: &Resource) -> Value {
     let (version, kind) = (resource.api_version(), &resource.kind);
     if !resource.built_in {
         return json!({ "apiVersion": version, "kind": kind });
     }
     let mut empty = json!({ "apiVersion": version, "kind": kind, "metadata": {} });
-    // Adds the fields that Go writes even if they are not set. Decoding an object without fields cannot fail.
+    // Adds the fields that Go prints even without a value. An empty object always decodes.
     let _ = types::decode(&version, kind, &mut empty);
     empty
 }
 
-/// Sets the fields of an object's deletion, and returns how the deletion begins. Upstream: `rest.BeforeDelete`, the
-/// strategy of Pods (the only kind with a grace period), and the rules of namespaces and definitions.
+/// Sets `deletionTimestamp` and the other fields of a deletion. Returns what happens next. Upstream:
+/// `rest.BeforeDelete`, the strategy of Pods (the only kind with a grace period), and the rules of namespaces and CRDs.
 pub(crate) fn begun(
     resource: &Resource,
     value: &mut Value,
@@ -52,9 +52,9 @@ pub(crate) fn begun(
         return DeletionStart::Waits;
     }
     let left = fields["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
-    // A negative grace period means one second.
+    // Upstream takes a negative grace period for one second.
     let grace = grace.map(|asked| if asked < 0 { 1 } else { asked });
-    // The grace period that this delete sets, in seconds.
+    // The grace period, in seconds, that this delete sets; `None` if it sets none.
     let mut given = None;
     match grace {
         Some(asked) if terminating && asked < left => {
@@ -66,7 +66,7 @@ pub(crate) fn begun(
             fields.insert("deletionTimestamp".to_owned(), json!(due));
             fields.insert("deletionGracePeriodSeconds".to_owned(), json!(asked));
         }
-        // While the grace period runs, a delete changes nothing, not even the finalizers.
+        // During the grace period a delete changes nothing, not even finalizers.
         _ if terminating && left > 0 => return DeletionStart::Waits,
         _ if !terminating && has_grace(resource) => {
             let seconds = grace_of(value, grace);
@@ -91,7 +91,7 @@ pub(crate) fn begun(
     DeletionStart::Waits
 }
 
-/// Begins the deletion of a namespace. Returns whether the namespace stays; otherwise it is removed like any object.
+/// Begins to delete a namespace. Returns whether it stays; if not, it is removed like other objects.
 fn begun_namespace(
     namespace: &mut Value,
     policy: Option<PropagationPolicy>,
@@ -108,7 +108,7 @@ fn begun_namespace(
     true
 }
 
-/// Sets the finalizers of a propagation policy. Existing finalizers keep their order.
+/// Sets the finalizers that a propagation policy needs, and removes those of others; the rest keep their order.
 fn set_policy(value: &mut Value, policy: Option<PropagationPolicy>) {
     let Some(policy) = policy else { return };
     let wanted = match policy {
@@ -137,7 +137,7 @@ pub(crate) fn is_namespace(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Namespace"
 }
 
-/// Returns the finalizer that holds an object in use (upstream: the plugin `StorageObjectInUseProtection`).
+/// Returns the finalizer that keeps an object while it is used (upstream: the plugin `StorageObjectInUseProtection`).
 pub(crate) fn protection(resource: &Resource) -> Option<&'static str> {
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("", "PersistentVolumeClaim") => Some("kubernetes.io/pvc-protection"),
@@ -147,7 +147,7 @@ pub(crate) fn protection(resource: &Resource) -> Option<&'static str> {
     }
 }
 
-/// Removes the protection finalizer from a deleted object, as upstream's controllers do.
+/// Removes the finalizer that keeps a used object. Upstream, controllers do this when it is no longer used.
 pub(crate) fn unprotect(resource: &Resource, object: &mut Value) {
     let finalizer = protection(resource).unwrap_or_default();
     metadata::retain_items(object, "finalizers", |one| one != finalizer);
@@ -157,8 +157,8 @@ pub(crate) fn has_finalizers(object: &Value) -> bool {
     !items(&object["metadata"]["finalizers"]).is_empty()
 }
 
-/// Returns whether neither a finalizer nor a grace period holds a terminating object. A write with such an object is
-/// not stored: it deletes the object in its stored form (SRV-REG-5).
+/// Returns whether an object is being deleted and nothing keeps it: no finalizer and no grace period. A write of such
+/// an object is not stored; the object is removed as it was stored (SRV-REG-5).
 ///
 /// Kubernetes source: `ShouldDeleteDuringUpdate` of `apiserver/pkg/registry/generic/registry/store.go`, and
 /// `ShouldDeleteNamespaceDuringUpdate`.
@@ -172,7 +172,7 @@ pub(crate) fn may_go(object: &Value) -> bool {
         && (!is_namespace || items(&object["spec"]["finalizers"]).is_empty())
 }
 
-/// Sets the deletion fields of an object, and raises its generation if it has one.
+/// Sets `deletionTimestamp` and the grace period of an object, and raises its generation if it has one.
 fn mark(object: &mut Value, grace: i64, now: Timestamp) {
     let due = now.saturating_add(SignedDuration::from_secs(grace));
     let due = due.unwrap_or(now);
@@ -190,7 +190,7 @@ fn has_grace(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Pod"
 }
 
-/// Returns the grace period of a Pod in seconds; zero for a Pod that is not running.
+/// Returns the grace period of a Pod, in seconds; 0 for a Pod without a node or with an end phase.
 fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
     let node = text(&pod["spec"]["nodeName"]);
     let phase = text(&pod["status"]["phase"]);
@@ -200,7 +200,7 @@ fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
     let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64();
     match asked.or(own).unwrap_or(30) {
         seconds if seconds < 0 => 1,
-        // The period is limited, so that its end can be computed as a date.
+        // A limit, so that the end of the period is a valid date.
         seconds => seconds.min(1_000_000_000),
     }
 }

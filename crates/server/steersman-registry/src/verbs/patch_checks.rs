@@ -1,4 +1,4 @@
-//! Machine: checks a patch document and its result before the write.
+//! Machine: checks a patch and its result before anything is stored.
 
 use serde_json::Value;
 use steersman_apimachinery::json::{duplicates, unreadable_kind};
@@ -14,7 +14,7 @@ use crate::requests::metadata;
 use crate::requests::options::PatchKind;
 use crate::values::{items, text};
 
-/// Returns the duplicate keys and unknown members of a patch document, unless validation ignores unknown fields.
+/// Returns the messages about duplicate keys and unknown fields in a patch; none if `fieldValidation` is `Ignore`.
 pub(crate) fn oddities(
     kind: PatchKind,
     body: &[u8],
@@ -35,7 +35,7 @@ pub(crate) fn oddities(
     unknown.chain(twice).collect()
 }
 
-/// Refuses a patch with duplicate keys or unknown members under strict validation; `sent` prints the document.
+/// With strict validation, refuses a patch with duplicate keys or unknown fields; `sent` prints the patch.
 pub(crate) fn refuse_oddities(
     oddities: &[String],
     validation: FieldValidation,
@@ -55,7 +55,7 @@ pub(crate) fn reaches_metadata(document: &Value) -> bool {
         || operations.any(|one| below(&one["path"]) || below(&one["from"]))
 }
 
-/// Checks that the kind in a patch is the kind of the object. A kind that does not decode is refused first.
+/// Checks that a patch has not changed the object's kind. A kind that does not decode is refused first.
 pub(crate) fn check_kind(
     catalogue: &Catalogue,
     resource: &Resource,

@@ -1,4 +1,4 @@
-//! Machine: the get and list verbs, with pages and past revisions.
+//! Machine: the get and list verbs, also for pages and past revisions.
 
 use std::sync::Arc;
 
@@ -18,23 +18,23 @@ use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// The content of a continue token: the revision, and the key at which the next page starts.
+/// What a continue token says: a revision, and where the next page starts.
 #[derive(Debug, PartialEq, Eq)]
 struct Token {
-    /// The revision of the list; `None` for a token that continues at the newest revision.
+    /// The revision of the list; `None` to go on at the newest revision.
     revision: Option<u64>,
-    /// The key at which the next page starts: `namespace/name` or `name`, followed by a zero byte.
+    /// Where the next page starts: `namespace/name` or `name` of the last object, followed by a zero byte.
     start: String,
 }
 
 const EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
 impl Registry {
-    /// Reads one object, or its `Scale`. `minimum` is the `resourceVersion` of the request, which the server must have
-    /// reached; empty or absent, there is no minimum.
+    /// Returns one object, or its `Scale`. `minimum` is the `resourceVersion` of the request: the server must have
+    /// reached that revision. Empty or `None` is no minimum.
     ///
     /// # Errors
-    /// 404; 504 for a revision that was not reached; 500 for a scale without replicas.
+    /// 404 without the object, 504 for a revision that is not reached, 500 for a scale without replicas.
     pub fn get(
         &self,
         target: ObjectTarget<'_>,
@@ -52,7 +52,7 @@ impl Registry {
         }
     }
 
-    /// Lists one namespace, or all namespaces if `namespace` is `None`.
+    /// Lists the objects in one namespace, or in all if `namespace` is `None`.
     ///
     /// # Errors
     /// 400 and 422 for invalid options, 410 for a compacted revision, 504 for a future revision.
@@ -100,7 +100,7 @@ impl Registry {
         };
         let one_key = start.is_none() && (namespace.is_some() || !resource.namespaced);
         let from = start.map_or(0, |start| {
-            // SRV-STORE-5: the list is sorted by the key of the continue token, or the search would skip objects.
+            // The list is sorted by the same key as in the token; otherwise a page could skip objects (SRV-STORE-5).
             all.partition_point(|stored| key(stored, namespace.is_some()) < start)
         });
         let place = (revision, namespace.is_some());
@@ -134,8 +134,8 @@ impl Registry {
                 found.push(Arc::clone(stored));
             }
             if limit > 0 && found.len() == limit {
-                // As in `GetList` of upstream's cacher, a full page has a continue token if any object follows, even if
-                // the selector matches none of those.
+                // As in `GetList` of upstream's cacher: if any object follows a full page, the page has a continue
+                // token, even if the selectors match none of those objects.
                 let left = rest.len() - at - 1;
                 if left > 0 {
                     let start = format!("{}\0", key(stored, in_namespace));
@@ -174,7 +174,7 @@ fn unreadable(why: Unreadable, revision: u64, start: Option<&str>) -> Status {
     }
 }
 
-/// Parses a resource version; an empty text is zero.
+/// Parses a resource version; an empty text is 0.
 pub(crate) fn parse_version(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return Ok(0);
@@ -249,7 +249,7 @@ fn decode_token(token: &str) -> Result<Token, Status> {
         })?;
     let parsed = match std::str::from_utf8(&bytes) {
         Ok(_) => parse_json(&bytes).map_err(refuse)?,
-        // Go prints the bytes of invalid UTF-8 as Latin-1 characters here.
+        // For invalid UTF-8, Go prints the first byte as a Latin-1 character.
         Err(_) => {
             let first = char::from(bytes.first().copied().unwrap_or_default());
             return Err(refuse(format!(

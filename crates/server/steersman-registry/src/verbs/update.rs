@@ -1,4 +1,4 @@
-//! Machine: the update and patch verbs, on the object, its status and its scale.
+//! Machine: the update and patch verbs, for an object, its status and its scale.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::requests::options::{ObjectTarget, PatchKind, StoredWrite, Subresource
 use crate::requests::{metadata, subresource_fields};
 use crate::state::registry::{MODIFIED, Registry};
 
-/// A write of an existing object.
+/// A write of an existing object, with everything that the steps of the write need.
 pub(crate) struct ObjectWrite<'a> {
     pub(crate) resource: &'a Resource,
     pub(crate) subresource: Subresource,
@@ -57,10 +57,10 @@ impl<'a> ObjectWrite<'a> {
 }
 
 impl Registry {
-    /// Replaces an object, its status, or its scale.
+    /// Replaces an object, or its status, scale or another subresource.
     ///
     /// # Errors
-    /// 404, 409 for a version or uid that differs from the stored one, 400 and 422 for an invalid body.
+    /// 404; 409 for another resource version or uid than the stored one; 400 and 422 for an invalid body.
     pub fn update(
         &mut self,
         target: ObjectTarget<'_>,
@@ -109,7 +109,7 @@ impl Registry {
         self.write(&write, (body, sent))
     }
 
-    /// Decodes the sent object and records ignored fields. Returns the managedFields that the request sent.
+    /// Decodes the new object, and records unknown fields for warnings. Returns the managedFields that were sent.
     pub(crate) fn read(
         &self,
         resource: &Resource,
@@ -119,18 +119,18 @@ impl Registry {
     ) -> Result<Option<Value>, Status> {
         let sent = match origin {
             ObjectOrigin::Body => managed::take(new),
-            // The result of a patch is refused as a whole if its managedFields do not decode.
+            // If the managedFields in the result of a patch do not decode, the patch is refused.
             ObjectOrigin::Patch { .. } | ObjectOrigin::Apply => managed::sent(new).cloned(),
         };
         self.note_unknown(intake::decode(resource, new, origin, validation)?);
         Ok(sent)
     }
 
-    /// Applies a patch document, given as raw bytes, to an object, its status or its scale.
+    /// Applies a patch, given as the bytes of the body, to an object, its status or its scale.
     ///
     /// # Errors
-    /// The errors of [`Registry::update`], 400 for a document that does not parse, 422 for a document that does not
-    /// apply.
+    /// The errors of [`Registry::update`], 400 for a patch that does not parse, and 422 for a patch that cannot be
+    /// applied to the object.
     pub fn patch(
         &mut self,
         target: ObjectTarget<'_>,
@@ -246,7 +246,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Writes the decoded object `new` over the stored object; `sent` are the managedFields in the request.
+    /// Stores the decoded object `new` in place of the stored one; `sent` are the managedFields in the request.
     pub(crate) fn write(
         &mut self,
         write: &ObjectWrite<'_>,
@@ -287,7 +287,7 @@ impl Registry {
             _ => {}
         }
         self.note_warnings(warnings);
-        // A write of the status never changes the spec.
+        // A status write cannot change the spec, so the generation stays.
         if write.subresource != Subresource::Status {
             metadata::raise_generation(resource, &mut merged, old, sends_empty);
         }
@@ -302,7 +302,7 @@ impl Registry {
         let version = stored.lean()["metadata"]["resourceVersion"].clone();
         metadata::of(&mut merged).insert("resourceVersion".to_owned(), version);
         if write.subresource == Subresource::Scale {
-            // SRV-REG-1: a write is refused before it changes anything if its answer, a Scale, cannot be built.
+            // The answer is a Scale: if it cannot be built, the write is refused before any change (SRV-REG-1).
             scale::scale_of(resource, &merged)?;
         }
         let value = self.to_storage(resource, merged)?;
@@ -320,11 +320,11 @@ impl Registry {
         Ok(StoredWrite { object, created })
     }
 
-    /// Stores the result of an update, unless the update changes nothing.
+    /// Stores the result of an update, unless it is equal to the stored object.
     fn commit(&mut self, write: &ObjectWrite<'_>, mut draft: Draft) -> Arc<Stored> {
         let (resource, stored) = (write.resource, &write.stored);
-        // SRV-REG-4: the comparison includes the `apiVersion`, which `to_storage` has set to the
-        // storage version, so an object of an old storage version is stored anew.
+        // `to_storage` has set `apiVersion` to the storage version, and this comparison includes it. So an object of an
+        // old storage version is written again even without a change (SRV-REG-4).
         if managed::same_but_times(&mut draft, stored) {
             Arc::clone(stored)
         } else if write.admission.dry || may_go(&draft.value) {
@@ -332,7 +332,7 @@ impl Registry {
                 self.remove(&resource.storage, stored);
                 self.settle();
             }
-            // SRV-REG-5: the answer for an object that is removed has the resource version before the write.
+            // The object is removed, so the answer has its old resource version (SRV-REG-5).
             let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
             Arc::new(Stored::new(namespace, name, draft, stored.revision))
         } else {
@@ -393,7 +393,7 @@ impl Registry {
     }
 }
 
-/// Builds the refusal of a uid that differs from the stored one, with the message of upstream's store.
+/// Builds the 409 for another uid than the stored one, with the message of upstream's store.
 fn precondition(resource: &Resource, stored: &Stored, uid: &str, record: &str) -> Status {
     let mut path = match resource.built_in {
         true => format!("/registry/{}", resource.plural),
@@ -409,7 +409,7 @@ fn precondition(resource: &Resource, stored: &Stored, uid: &str, record: &str) -
     Status::conflict(resource.group_resource(), name, &why)
 }
 
-/// Checks the resource version of a write (SRV-REG-2): if the request has one, it must be the stored one.
+/// Fails with 409 if the request has a resource version and it is not the stored one (SRV-REG-2).
 fn check_version(write: &ObjectWrite<'_>, new: &Value) -> Result<(), Status> {
     let (resource, stored) = (write.resource, &write.stored);
     let text = metadata::text(new, "resourceVersion");

@@ -1,4 +1,4 @@
-//! Machine: keeps a create that waits for webhooks, and continues it if the registry is unchanged.
+//! Machine: keeps a create that has stopped for webhooks, and lets its next run go on if the registry is unchanged.
 //!
 //! A verb that stops for a webhook is run again (see `admission/attempt.rs`). If nothing was stored meanwhile, the next
 //! run would compute the same object, so it continues with the kept object. After any other write the create begins
@@ -9,11 +9,11 @@ use crate::requests::rng::Rng;
 use crate::state::registry::Registry;
 use crate::state::verb_state::Warnings;
 
-/// Identifies the content of a registry by the revision of the store, the version of the catalogue, and the editions of
-/// webhooks and policies: registries with equal numbers have equal content.
+/// Identifies the content of a registry: by the revision of the store, the version of the catalogue, and the numbers of
+/// writes of webhooks and policies. With equal numbers, the content is equal.
 type RegistryEdition = [u64; 4];
 
-/// A create that waits for webhooks, with everything that its run has changed so far.
+/// A create that has stopped for webhooks, and what its run has changed in the registry so far.
 #[derive(Debug)]
 struct WaitingCreate {
     edition: RegistryEdition,
@@ -31,7 +31,7 @@ impl Registry {
         [store, catalogue, of.webhooks_edition, of.policies_edition]
     }
 
-    /// Keeps a create that cannot continue, if it waits for the answer of a webhook.
+    /// If a webhook's answer is missing, keeps the create for the next run of the verb.
     pub(crate) fn keep_waiting(&mut self, new: NewObject) {
         if !self.is_waiting() {
             return;
@@ -48,7 +48,7 @@ impl Registry {
         }));
     }
 
-    /// Returns and clears the create that the last run of the verb kept, unless the registry has changed since.
+    /// Returns the create that the last run kept; `None` if there is none or if the registry has changed since.
     pub(crate) fn take_waiting(&mut self) -> Option<NewObject> {
         let waiting = self.verb_state.get_mut().waiting.take()?;
         let waiting = waiting.downcast::<WaitingCreate>().ok()?;

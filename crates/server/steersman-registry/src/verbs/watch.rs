@@ -1,4 +1,4 @@
-//! Machine: a watch as a position in the log of revisions, and the events of each change.
+//! Machine: a watch, which is a position among the store's revisions, and the event for each change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,40 +14,38 @@ use crate::requests::options::{ListQuery, WatchEvent};
 use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 
-/// The position of a watch. [`Registry::watch`] creates it, [`Registry::poll`] moves it.
+/// The position of a watch. [`Registry::watch`] creates it, and [`Registry::poll`] moves it to newer revisions.
 #[derive(Debug, Clone)]
 #[must_use = "a watch says nothing until it is polled"]
 pub struct WatchCursor {
     resource: Arc<Resource>,
     namespace: Option<String>,
     selection: Selectors,
-    /// Every change up to this revision was returned.
+    /// The revision up to which all changes were returned.
     position: u64,
-    /// The initial objects that were not returned yet.
+    /// The objects that exist at the start and were not returned yet.
     initial: VecDeque<Arc<Stored>>,
-    /// Whether the bookmark after the initial objects is still to be returned.
+    /// Whether the bookmark that ends the initial objects is still to be returned.
     end_of_initial: bool,
     over: bool,
-    /// The version of the catalogue in which the edition of the watched resource was last found to be served.
+    /// The catalogue version at which the watched resource was last found to be served unchanged.
     catalogue: u64,
-    /// The error of a watch that starts before the last compaction or in the future.
+    /// The error of a watch that starts at a compacted or at a future revision, for its first poll.
     misplaced: Option<Box<Status>>,
 }
 
 impl WatchCursor {
-    /// Returns the storage that this watch reads.
+    /// Returns the storage that the watch reads; it must be polled after each change there.
     pub fn storage(&self) -> &StorageKey {
         &self.resource.storage
     }
 
-    /// Returns whether no event will follow, because an `ERROR` was returned or the definition of the watched resource
-    /// has changed.
+    /// Returns whether no event follows: an `ERROR` was returned, or the watched resource's CRD has changed.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Returns whether the watch begins with the objects of a revision that the store has not reached. Its only event
-    /// will be an `ERROR`.
+    /// Returns whether the watch asks for the objects of a revision in the future. Its only event will be an `ERROR`.
     pub fn is_ahead(&self) -> bool {
         let misplaced = self.misplaced.as_ref();
         misplaced.is_some_and(|status| status.is_too_large_resource_version())
@@ -58,7 +56,7 @@ impl WatchCursor {
         &self.resource
     }
 
-    /// Returns the revision up to which every change was returned.
+    /// Returns the revision up to which all changes were returned.
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -67,12 +65,12 @@ impl WatchCursor {
 impl Registry {
     /// Opens a watch of one namespace, or of all namespaces if `namespace` is `None`.
     ///
-    /// A start that was compacted, and a future start with initial objects, are no errors here: the first poll returns
-    /// an `ERROR` event, as kube-apiserver does after its 200 (`cacher.go`: `newErrWatcher`). A watch without initial
-    /// objects may wait for a future start.
+    /// A compacted start, or a future start with initial objects, does not fail here: the first poll returns an
+    /// `ERROR`, as kube-apiserver does after its 200 (`cacher.go`: `newErrWatcher`). Without initial objects, a watch
+    /// may wait for a future revision.
     ///
     /// # Errors
-    /// 400, 422 or 500 for invalid parameters.
+    /// 400, 422 or 500 for invalid query parameters.
     pub fn watch(
         &self,
         resource: &Resource,
@@ -89,7 +87,7 @@ impl Registry {
         let misplaced = if with_initial {
             (from > now).then(|| Status::too_large_resource_version(from, now))
         } else {
-            // Upstream's cache of a kind starts anew with each edition of the kind's definition.
+            // In upstream, each change of a CRD's spec or accepted names (an edition) starts an empty cache.
             let begins = self.forgotten.max(resource.edition);
             let forgotten = from > 0 && from < begins;
             forgotten.then(|| Status::too_old(from, begins.max(self.store.compacted())))
@@ -117,8 +115,8 @@ impl Registry {
         })
     }
 
-    /// Returns the events since the last poll, at most `max`. Call it until the result is empty, then wait until the
-    /// storage of the cursor changes. After an `ERROR` the result is always empty.
+    /// Returns at most `max` events since the last poll. Poll until the result is empty, then wait until the watch's
+    /// storage changes. After an `ERROR` the result is always empty.
     ///
     /// Events come in the order of their revisions, each change once (SRV-WATCH-1).
     pub fn poll(&self, cursor: &mut WatchCursor, max: usize) -> Vec<WatchEvent> {
@@ -126,7 +124,7 @@ impl Registry {
         if cursor.over {
             return events;
         }
-        // A poll that stops for a webhook must not move the cursor.
+        // If a poll stops for a webhook, the position goes back, so that the next poll returns the same events.
         let before = cursor.resource.conversion.is_some().then(|| cursor.clone());
         let end = self.end_of_edition(cursor);
         if let Err(status) = self.look(cursor, end, max, &mut events) {
@@ -135,7 +133,7 @@ impl Registry {
                 return Vec::new();
             }
             cursor.over = true;
-            // The objects of an earlier edition may have no working conversion any more; the client lists again anyway.
+            // After a change of the CRD, objects may have no working conversion; the client lists again anyway.
             if end.is_none() {
                 events.push(WatchEvent::Error(Box::new(status)));
             }
@@ -143,7 +141,7 @@ impl Registry {
         events
     }
 
-    /// Returns the revision at which the watched edition of a definition ended; `None` if it is served.
+    /// Returns the revision at which the watched resource's CRD changed; `None` if it has not.
     fn end_of_edition(&self, cursor: &mut WatchCursor) -> Option<u64> {
         if cursor.catalogue == self.catalogue_version() {
             return None;
@@ -155,7 +153,7 @@ impl Registry {
         end
     }
 
-    /// Collects up to `max` ready events. A watch of an edition that ended is over with its last event (SRV-WATCH-4).
+    /// Adds up to `max` events. If the CRD has changed, the watch is over after the last event (SRV-WATCH-4).
     fn look(
         &self,
         cursor: &mut WatchCursor,
@@ -186,7 +184,7 @@ impl Registry {
             if change.revision > end {
                 break;
             }
-            // WAL-1: the change is not in the write-ahead log yet; the watch is woken again once it is.
+            // The change is not in the write-ahead log yet. The watch is woken again when it is (WAL-1).
             if change.revision > self.visible {
                 return Ok(());
             }
@@ -197,14 +195,14 @@ impl Registry {
             cursor.position = change.revision;
             events.extend(seen);
         }
-        // WAL-1: the watch is over only once the log holds the change that ended the edition.
+        // The watch is over only when the write-ahead log has the change of the CRD (WAL-1).
         cursor.over = end <= self.visible_revision();
         cursor.position = cursor.position.max(self.visible_revision());
         Ok(())
     }
 
-    /// Returns a bookmark at the newest revision, if every change up to that revision was returned, and if the watch
-    /// does not wait for a later start. The driver's timer calls this for clients that allow bookmarks.
+    /// Returns a bookmark at the newest revision; `None` if events are still to be returned, or if the watch waits for
+    /// a future start. A driver calls this from time to time for clients that allow bookmarks.
     pub fn bookmark(&self, cursor: &mut WatchCursor) -> Option<WatchEvent> {
         let pending = !cursor.initial.is_empty()
             || cursor.end_of_initial
@@ -234,8 +232,8 @@ impl Registry {
         changes.map_err(|_| Status::too_old(cursor.position, self.store.compacted()))
     }
 
-    /// Filters one change by the cursor's selectors. An object that begins to match is an addition; one that stops
-    /// matching is a deletion with its last matching state and the revision of the change.
+    /// Returns the event of one change for the watch's selectors: `Added` if the object begins to match, and `Deleted`
+    /// with its last matching state if it no longer matches.
     fn see(&self, cursor: &WatchCursor, change: &Change) -> Result<Option<WatchEvent>, Status> {
         if !concerns(cursor, change) {
             return Ok(None);

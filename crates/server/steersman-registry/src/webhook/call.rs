@@ -1,4 +1,4 @@
-//! Words: a call of a webhook before it is sent, and the answer of the webhook.
+//! Words: a webhook call that is still to be sent, and the answer to it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use percent_encoding::{AsciiSet, percent_decode_str, percent_encode};
 use serde_json::Value;
 use steersman_apimachinery::go;
 
-/// The bytes that Go's `URL.EscapedPath` escapes in a path.
+/// The bytes in a path that Go's `URL.EscapedPath` percent-encodes.
 const ESCAPED: &AsciiSet = &go::QUERY
     .remove(b'$')
     .remove(b'&')
@@ -21,62 +21,62 @@ const ESCAPED: &AsciiSet = &go::QUERY
     .remove(b'=')
     .remove(b'@');
 
-/// The address of a webhook.
+/// Where a webhook is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebhookAddress {
-    /// The URL in the configuration of the webhook.
+    /// The URL in the webhook's `clientConfig`.
     Url(String),
-    /// A Service of the cluster.
+    /// A Service in the cluster (`clientConfig.service`).
     Service {
         /// The namespace of the Service.
         namespace: String,
         /// The name of the Service.
         name: String,
-        /// The port of the Service.
+        /// The port of the Service; 443 by default.
         port: u16,
-        /// The path in the configuration of the webhook.
+        /// The path of the request, from `clientConfig.service.path`.
         path: String,
     },
 }
 
-/// One call of a webhook.
+/// One call of a webhook, which the caller of the verb sends.
 #[derive(Debug, Clone)]
 pub struct WebhookCall {
-    /// Identifies the call by the webhook and the body, without the uid of the review. Calls with equal keys are equal
-    /// (ADM-1).
+    /// Identifies the call by the webhook and the body, without the uid of the review. Calls with the same key are
+    /// equal (ADM-1).
     pub key: String,
-    /// The uid of the review.
+    /// The uid of the review, which the answer must repeat.
     pub uid: String,
-    /// The address of the webhook.
+    /// Where to send the call.
     pub endpoint: WebhookAddress,
-    /// The URL of the webhook, for error messages.
+    /// The URL of the call, for error messages.
     pub url: String,
-    /// The certificates of authorities that the webhook's certificate is checked with, in PEM; may be empty.
+    /// The authorities that may have signed the webhook's certificate, in PEM; may be empty.
     pub ca: Bytes,
-    /// The timeout of the call.
+    /// How long to wait for the answer.
     pub timeout: Duration,
     /// The AdmissionReview or ConversionReview to send.
     pub body: Bytes,
 }
 
-/// The calls of webhooks that a verb needs the answers of before it can continue.
+/// The webhook calls for which a verb has stopped; it runs again with their answers.
 #[derive(Debug)]
 pub struct PendingCalls {
-    /// The calls without an answer, in any order.
+    /// The calls, in any order; they may be made at the same time.
     pub calls: Vec<WebhookCall>,
 }
 
-/// The answer of a webhook to a call.
+/// The answer to a webhook call.
 #[derive(Debug, Clone)]
 pub struct CallResponse {
-    /// The uid of the review that the call sent.
+    /// The uid of the review that was sent.
     pub uid: String,
-    /// The body of a successful response, or the reason why the call failed.
+    /// The body of a response with a code of success, or why the call failed.
     pub body: Result<Bytes, String>,
 }
 
 impl WebhookAddress {
-    /// Reads a `clientConfig`. If it has neither a URL nor a Service, the URL is empty and every call fails.
+    /// Reads a `clientConfig`. Without a URL and a Service, the result is an empty URL, to which every call fails.
     pub fn of(config: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let service = &config["service"];
@@ -92,14 +92,14 @@ impl WebhookAddress {
         }
     }
 
-    /// Returns the certificates of authorities in a `clientConfig`.
+    /// Returns the `caBundle` of a `clientConfig`, decoded to PEM; empty if it is absent or no base64.
     pub fn ca(config: &Value) -> Bytes {
         let bundle = config["caBundle"].as_str().unwrap_or_default();
         STANDARD.decode(bundle).unwrap_or_default().into()
     }
 
-    /// Returns the URL of the call, for error messages. As in a kube-apiserver, its path is cleaned, so that Go's
-    /// router does not redirect the call.
+    /// Returns the URL of the call, for error messages. As in kube-apiserver, `.`, `..` and double slashes are removed
+    /// from its path, so that Go's router does not redirect the call.
     pub fn url(&self, timeout: Duration) -> String {
         let (host, path) = match self {
             Self::Url(url) => {
@@ -108,7 +108,7 @@ impl WebhookAddress {
                 let (host, rest) = url.split_at(end.map_or(url.len(), |at| start + at));
                 let path = rest.split(['?', '#']).next().unwrap_or_default();
                 let (scheme, host) = host.split_at(start);
-                // Go's parser lowercases the scheme, too.
+                // Go's URL parser makes the scheme lowercase, too.
                 (scheme.to_lowercase() + host, path)
             }
             Self::Service {
@@ -121,7 +121,7 @@ impl WebhookAddress {
                 path.as_str(),
             ),
         };
-        // A percent sign without two digits stays unchanged; no stored URL has one.
+        // A percent sign without two digits stays as it is; URLs with one are not accepted into the store.
         let path: Vec<u8> = percent_decode_str(path).collect();
         let path = clean(&path);
         let path = percent_encode(&path, ESCAPED);
@@ -129,7 +129,7 @@ impl WebhookAddress {
     }
 }
 
-/// Cleans an absolute path as Go's `path.Clean` does: removes empty segments, `.`, `..` and the slash at the end.
+/// Cleans an absolute path like Go's `path.Clean`: removes empty segments, `.`, `..` and a slash at the end.
 fn clean(path: &[u8]) -> Vec<u8> {
     let mut segments: Vec<&[u8]> = Vec::new();
     for segment in path.split(|byte| *byte == b'/') {

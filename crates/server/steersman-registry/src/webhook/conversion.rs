@@ -1,4 +1,4 @@
-//! Machine: writes a ConversionReview, and reads the answer of the webhook.
+//! Machine: builds ConversionReviews, and reads the answers of webhooks.
 //!
 //! Kubernetes source: `apiextensions-apiserver/pkg/apiserver/conversion`.
 
@@ -17,7 +17,7 @@ pub(crate) fn review(version: &str, uid: &str, to: &str, objects: &[&Value]) -> 
     })
 }
 
-/// Reads the converted objects, or why there are none.
+/// Returns the converted objects in an answer; fails with a message if there are none.
 pub(crate) fn converted(version: &str, answer: &CallResponse) -> Result<Vec<Value>, String> {
     let bytes = answer.body.as_ref().map_err(Clone::clone)?;
     let mut review = parse_json(bytes)
@@ -53,7 +53,7 @@ pub(crate) fn converted(version: &str, answer: &CallResponse) -> Result<Vec<Valu
     }
 }
 
-/// Checks the converted object at a position of the answer, and restores its metadata except labels and annotations.
+/// Checks the converted object number `at`, and gives it the original's metadata except labels and annotations.
 pub(crate) fn restored(
     original: &Value,
     mut converted: Value,

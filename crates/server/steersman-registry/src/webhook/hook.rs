@@ -1,4 +1,4 @@
-//! Machine: one webhook of a configuration, and the requests that its rules match.
+//! Machine: one webhook of a configuration, and which requests its rules match.
 
 use std::time::Duration;
 
@@ -18,30 +18,30 @@ use crate::values::{has_text, items, text, texts};
 )]
 pub(crate) struct RegisteredWebhook {
     pub(crate) name: String,
-    /// Identifies the webhook by the name of its configuration, its own name and its position.
+    /// Identifies the webhook: the name of its configuration, its own name, and its position.
     pub(crate) id: String,
     pub(crate) endpoint: WebhookAddress,
-    /// The URL of the webhook, for error messages.
+    /// The URL of its calls, for error messages.
     pub(crate) url: String,
-    /// The beginning of the keys of the webhook's calls: its id and its address.
+    /// The start of the keys of its calls: its id and its address.
     pub(crate) call_prefix: String,
     pub(crate) ca: Bytes,
     pub(crate) timeout: Duration,
-    /// Whether a failed call lets the request pass (`failurePolicy: Ignore`).
+    /// Whether the request passes if the call fails (`failurePolicy: Ignore`).
     pub(crate) ignores_failure: bool,
-    /// Whether the rules also match other versions of the resources they name (`matchPolicy: Equivalent`).
+    /// Whether its rules also match other versions of a resource (`matchPolicy: Equivalent`).
     pub(crate) equivalent: bool,
-    /// Whether the webhook may be called for a dry run.
+    /// Whether it may be called for a dry run (`sideEffects` is `None` or `NoneOnDryRun`).
     pub(crate) dry_run: bool,
-    /// Whether the webhook is called again after a later webhook changed the object (`reinvocationPolicy: IfNeeded`).
+    /// Whether it is called again if the object changes after it (`reinvocationPolicy: IfNeeded`).
     pub(crate) again: bool,
-    /// The first version of AdmissionReview that the server and the webhook support; `None` if there is none.
+    /// The first version in `admissionReviewVersions` that the server supports; `None` if there is none.
     pub(crate) review: Option<&'static str>,
-    /// The selector of the namespace's labels (`namespaceSelector`).
+    /// `namespaceSelector`: selects by the labels of the object's namespace.
     pub(crate) namespaces: Value,
-    /// The selector of the object's labels (`objectSelector`).
+    /// `objectSelector`: selects by the labels of the object.
     pub(crate) objects: Value,
-    /// The conditions under which the webhook is called (`matchConditions`).
+    /// `matchConditions`: the webhook is called only if all are true.
     pub(crate) conditions: Vec<Expression>,
     rules: Vec<Value>,
 }
@@ -80,7 +80,7 @@ impl RegisteredWebhook {
         }
     }
 
-    /// Returns the match constraints of a policy or a binding as a webhook without calls; `rules` names the rules.
+    /// Returns a policy's or binding's match constraints as a webhook that is never called; `rules` is their field.
     pub(crate) fn of_policy(name: &str, constraints: &Value, rules: &str) -> Self {
         let members = json!({
             "name": name,
@@ -118,7 +118,7 @@ impl RegisteredWebhook {
     }
 }
 
-/// Returns the first version of reviews in a list that the server supports.
+/// Returns the first version of reviews in a list that the server supports; `None` if there is none.
 pub(crate) fn review_version(versions: &Value) -> Option<&'static str> {
     let known = ["v1", "v1beta1"];
     texts(versions).find_map(|version| known.into_iter().find(|known| *known == version))

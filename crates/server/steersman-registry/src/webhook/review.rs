@@ -1,4 +1,4 @@
-//! Machine: writes an AdmissionReview, and reads the answer of the webhook.
+//! Machine: builds AdmissionReviews, and reads the answers of webhooks.
 
 use std::borrow::Cow;
 
@@ -17,13 +17,13 @@ use super::call::CallResponse;
 
 use crate::values::{text, texts};
 
-/// The request of a review, without its uid.
+/// The `request` of an AdmissionReview, without its uid.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReviewRequest<'a> {
-    /// The kind of the objects in the review.
+    /// The kind of the objects in the review, in the version that the webhook's rule names.
     pub(crate) kind: KindName<'a>,
-    /// The resource that the webhook's rule matched.
+    /// The resource, in the version that the webhook's rule names.
     pub(crate) resource: ResourceName<'a>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(crate) sub_resource: &'a str,
@@ -33,7 +33,7 @@ pub(crate) struct ReviewRequest<'a> {
     pub(crate) request_sub_resource: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(crate) name: &'a str,
-    /// The namespace of the request; for a Namespace object the name of the Namespace.
+    /// The namespace of the request; for a Namespace object, its name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) namespace: String,
     pub(crate) operation: &'static str,
@@ -60,9 +60,9 @@ pub(crate) struct ResourceName<'a> {
 
 #[derive(Debug)]
 pub(crate) struct WebhookDecision {
-    /// The refusal, if the webhook does not allow the request.
+    /// The `Status` for the client, if the webhook refuses the request; `None` if it allows it.
     pub(crate) refusal: Option<Box<Status>>,
-    /// The operations of the webhook's JSON patch; empty without a patch.
+    /// The operations of the JSON patch in the answer; empty if there is none.
     pub(crate) patch: Vec<Value>,
     pub(crate) warnings: Vec<String>,
 }
@@ -99,7 +99,7 @@ impl ReviewRequest<'_> {
     }
 }
 
-/// Returns an AdmissionReview as JSON: the JSON of its request, with the uid added.
+/// Returns an AdmissionReview as JSON: `request`, which is JSON already, with the uid added.
 pub(crate) fn body(version: &str, uid: &str, request: &str) -> Bytes {
     let fields = request.trim_start_matches('{');
     let review = format!(
@@ -108,7 +108,7 @@ pub(crate) fn body(version: &str, uid: &str, request: &str) -> Bytes {
     review.into()
 }
 
-/// Reads the answer of the webhook with this name, or why the answer counts as a failed call.
+/// Reads the answer of the webhook `name`. Fails with a message if the answer counts as a failed call.
 pub(crate) fn read(
     name: &str,
     version: &str,
@@ -147,7 +147,7 @@ fn check(review: &Value, version: &str, mutating: bool, uid: &str) -> Result<(),
     if !response.is_object() {
         return Err("webhook response was absent".to_owned());
     }
-    // The version v1beta1 checks neither uid nor kind nor patchType.
+    // In v1beta1 neither uid nor kind nor patchType of the answer is checked.
     if version != "v1" {
         return Ok(());
     }
@@ -210,7 +210,7 @@ fn denied(name: &str, status: &Value) -> Status {
         ("", reason) => format!("{by}: {reason}"),
         (message, _) => format!("{by}: {message}"),
     };
-    // A refusal must not have the status code of a success.
+    // A refusal must not have a code of success.
     let code = status["code"].as_u64().unwrap_or_default();
     let code = u16::try_from(code).unwrap_or_default().max(400);
     let mut refusal = Status::failure(code, reason, message);

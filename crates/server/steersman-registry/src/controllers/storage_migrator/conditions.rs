@@ -1,14 +1,14 @@
-//! Machine: the conditions of a StorageVersionMigration.
+//! Machine: reads and writes the conditions of a StorageVersionMigration.
 
 use serde_json::{Value, json};
 
 use crate::objects::conditions;
 
-/// The condition of a migration that stores the objects anew.
+/// The condition of a migration that is writing objects.
 pub(super) const RUNNING: &str = "Running";
-/// The condition of a migration that stored every object anew.
+/// The condition of a migration that has written every object.
 pub(super) const SUCCEEDED: &str = "Succeeded";
-/// The condition of a migration that could not store an object anew, or with a resource that is not served.
+/// The condition of a migration that could not write an object, or with a resource that is not served.
 pub(super) const FAILED: &str = "Failed";
 
 pub(super) fn holds(migration: &Value, kind: &str) -> bool {
@@ -23,7 +23,7 @@ pub(super) fn is_active(migration: &Value) -> bool {
     holds(migration, RUNNING) && !is_ended(migration)
 }
 
-/// Sets a condition of a migration. The transition time stays if the status of the condition stays.
+/// Sets a condition of a migration. If the condition's status stays, so does its transition time.
 pub(super) fn set(
     migration: &mut Value,
     (kind, status): (&str, &str),

@@ -1,4 +1,4 @@
-//! Machine: the condition `StorageMigrating` of a definition, and its `status.storedVersions` after a migration.
+//! Machine: the condition `StorageMigrating` of a CRD, and its `status.storedVersions` after a migration.
 //!
 //! Kubernetes source: `migrationrunner.go` of `pkg/controller/storageversionmigrator`.
 
@@ -18,11 +18,11 @@ use crate::values::{items, text};
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
 const CONDITION: &str = "StorageMigrating";
-/// The field manager of the writes to definitions.
+/// The field manager that the migrator uses for CRDs.
 const MANAGER: &str = "migration-runner-controller";
 
 impl Registry {
-    /// Writes into the definition of a migration's resource that the migration runs, and for which generation.
+    /// Sets the condition of a CRD that a migration of its objects runs, with the CRD's generation at the start.
     pub(super) fn mark_migrating(&mut self, migration: &Stored) -> Result<(), Status> {
         let Some(definition) = self.migrated_definition(migration) else {
             return Ok(());
@@ -32,8 +32,8 @@ impl Registry {
         self.write_definition(&definition, why, None)
     }
 
-    /// Writes into the definition that the migration ended. If the generation of the definition is the one at which the
-    /// migration began, its storage version becomes the only stored version: as upstream, also after a failure.
+    /// Sets the condition of a CRD that the migration has ended. If its generation is still that of the start, only the
+    /// storage version stays in `storedVersions`, as upstream also after a failure.
     pub(super) fn unmark_migrating(
         &mut self,
         migration: &Stored,
@@ -69,7 +69,7 @@ impl Registry {
         self.object((GROUP, PLURAL), "", &name).cloned()
     }
 
-    /// Applies the condition to the definition, and, if a version is given, the stored versions.
+    /// Applies the condition, and the stored versions if given, to the CRD.
     fn write_definition(
         &mut self,
         definition: &Stored,

@@ -1,5 +1,5 @@
-//! Machine: the reads and writes of the storage version migrator: StorageVersionMigrations, and the
-//! objects of their resources.
+//! Machine: what the storage version migrator reads and writes: StorageVersionMigrations, and the objects of their
+//! resources.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::state::registry::Registry;
 use crate::values::text;
 
 const PLURAL: &str = "storageversionmigrations";
-/// The name of the migrator's ServiceAccount, and the field manager of its applies.
+/// The name of the migrator's ServiceAccount, and its field manager for stored objects.
 const CONTROLLER: &str = "storage-version-migrator-controller";
-/// The field manager of the status of migrations.
+/// The field manager for the status of StorageVersionMigrations.
 const STATUS_MANAGER: &str = "kube-controller-manager";
 
 pub(super) fn storage() -> StorageKey {
@@ -47,27 +47,27 @@ fn candidate(stored: &Stored) -> MigrationCandidate {
     }
 }
 
-/// Returns whether a custom resource is stored in another version than its storage version.
+/// Returns whether a custom resource is stored in another version than the CRD's storage version.
 fn is_outdated(resource: &Resource, stored: &Stored) -> bool {
     let current = format!("{}/{}", resource.group, resource.storage_version);
     !resource.built_in && stored.api_version() != current
 }
 
 impl Registry {
-    /// Returns whether this registry has StorageVersionMigrations to carry out.
+    /// Returns whether this registry serves StorageVersionMigrations and carries them out.
     pub fn migrates_storage(&self) -> bool {
         self.options.serve_storage_migrations && self.options.migrate_storage
     }
 
-    /// Stores an object anew by an apply that names only the object's version, as upstream. A webhook that converts the
-    /// object is called as for a request.
+    /// Writes an object again in the storage version, as upstream by an apply without any field. A webhook that
+    /// converts the object is called as for a request.
     ///
     /// # Errors
     /// 409 if the object was changed or deleted since it was listed, 404 if its kind is not served,
     /// and the errors of [`Registry::patch`].
     pub fn store_anew(&mut self, step: &MigrationStep, now: Timestamp) -> Result<(), Status> {
         self.now = now;
-        // The definition may have changed since the object was listed, so its resource is looked up again.
+        // The CRD may have changed since the object was listed, so the resource is looked up again.
         let resource = self.catalogue.of_storage(&step.storage).cloned();
         let resource = resource.ok_or_else(Status::no_such_path)?;
         let candidate = &step.candidate;
@@ -83,10 +83,10 @@ impl Registry {
             .map(drop)
     }
 
-    /// Tells definitions that migrations ended, and starts the oldest of each resource if none of it runs (SRV-SVM-1).
+    /// Updates the CRDs of ended migrations, and starts each resource's oldest one if none of it runs (SRV-SVM-1).
     pub(super) fn admit_migrations(&mut self) -> Result<(), Status> {
         let all: Vec<Arc<Stored>> = self.store.list(&storage(), None).cloned().collect();
-        // For each resource the oldest migration that waits; `None` if a migration of the resource runs.
+        // For each resource its oldest waiting migration; `None` if one of its migrations runs.
         let mut next: BTreeMap<String, Option<&Arc<Stored>>> = BTreeMap::new();
         let age = |one: &Stored| {
             let made = one.meta("creationTimestamp").to_owned();
@@ -149,7 +149,7 @@ impl Registry {
         self.store.get(&storage(), "", name).cloned()
     }
 
-    /// Returns the resource of a migration, in its preferred version.
+    /// Returns the resource that a migration names, in its preferred version; `None` if it is not served.
     pub(super) fn migrated_resource(&self, migration: &Value) -> Option<Arc<Resource>> {
         let named = &migration["spec"]["resource"];
         let (group, plural) = (text(&named["group"]), text(&named["resource"]));
@@ -158,8 +158,8 @@ impl Registry {
         found.cloned()
     }
 
-    /// Returns the objects that a migration has to store anew: those written before the resource version in its status,
-    /// which the first call sets, and all others that are not stored in the storage version.
+    /// Returns the objects that a migration has to write: those last written before its `status.resourceVersion`, which
+    /// the first call sets, and all later ones that are not in the storage version.
     pub(super) fn list_candidates(
         &mut self,
         migration: &Stored,
@@ -181,7 +181,7 @@ impl Registry {
         Ok(candidates.map(|one| candidate(one)).collect())
     }
 
-    /// Returns the present state of an object if it is still stored in an old storage version.
+    /// Returns an object as it is now, if it is still not in the storage version.
     pub(super) fn outdated(
         &self,
         storage: &StorageKey,

@@ -1,4 +1,4 @@
-//! Machine: the checks of the standard `baseline` (upstream: `pod-security-admission/policy`).
+//! Machine: the checks of the standard `baseline`, one function each (upstream: `pod-security-admission/policy`).
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ const DEFAULT_CAPABILITIES: &[&str] = &[
     "NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 ];
 
-/// Sysctls that a Pod may set, with the first minor version of the standard that allows each.
+/// Sysctls that a Pod may set, each with the minor version of the standard that allows it first.
 const SYSCTLS: &[(u32, &str)] = &[
     (0, "kernel.shm_rmid_forced"),
     (0, "net.ipv4.ip_local_port_range"),
@@ -68,7 +68,7 @@ fn added(container: &Value) -> impl Iterator<Item = &str> {
     texts(&container["securityContext"]["capabilities"]["add"])
 }
 
-/// Returns the message about containers that add other capabilities than `allowed`.
+/// Returns the violation if containers add other capabilities than `allowed`.
 pub(super) fn adding(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
     let containers = pod.list(|container| added(container).any(|one| !allowed.contains(&one)))?;
     let capabilities = pod.containers().flat_map(added);

@@ -1,6 +1,6 @@
-//! Machine: runs the checks of a security standard for a Pod (upstream: `pod-security-admission/policy`).
+//! Machine: runs the checks of a pod security standard on a Pod (upstream: `pod-security-admission/policy`).
 //!
-//! Seccomp annotations, which versions before 1.19 checked, are ignored.
+//! The seccomp annotations, which only versions of the standard before 1.19 checked, are ignored.
 
 use std::fmt;
 
@@ -15,19 +15,19 @@ use super::policy::Standard;
 use super::policy::StandardLevel::{self, Baseline, Restricted};
 use super::restricted::{dropped_capabilities, escalation, non_root, user, volumes};
 
-/// The minor version of a standard that the label value `latest` stands for.
+/// The minor version of Kubernetes that the label value `latest` means.
 const LATEST: u32 = 36;
 
-/// The violations of a standard by a Pod: short reasons, and the details of each.
+/// How a Pod violates a standard: for each failed check a short reason, and details.
 #[derive(Debug, Default)]
 pub(super) struct Violations(Vec<Violation>);
 
-/// One check: its level, the first minor version with it, the first in which a stricter one replaces it, the function.
+/// A check: its level, the minor version that first has it, the first that replaces it by a stricter one, the function.
 type SecurityCheck = (StandardLevel, u32, u32, fn(&Pod<'_>) -> Option<Violation>);
 
 const NEVER: u32 = u32::MAX;
 
-/// All checks in the order in which violations are reported.
+/// All checks, in the order in which messages list violations.
 const CHECKS: &[SecurityCheck] = &[
     (Baseline, 0, NEVER, app_armor),
     (Baseline, 0, 22, capabilities),

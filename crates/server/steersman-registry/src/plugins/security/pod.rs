@@ -1,4 +1,4 @@
-//! Words: a Pod as the security checks read it, and the wording of violations.
+//! Words: a Pod as the pod security checks read it, and the wording of violations.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use crate::values::{items, text};
 
-/// The short reason and the details of a violation of a security standard.
+/// The short reason and the details of one failed check.
 pub(super) type Violation = (&'static str, String);
 
 pub(super) struct Pod<'a> {
     pub(super) annotations: &'a Value,
     pub(super) spec: &'a Value,
-    /// The minor version of the standard that the Pod is checked against.
+    /// The minor version of the standard with which the Pod is checked.
     pub(super) version: u32,
 }
 
@@ -36,24 +36,24 @@ impl<'a> Pod<'a> {
         self.version >= 25 && self.spec["os"]["name"] == "windows"
     }
 
-    /// Returns whether the Pod uses a user namespace of its own (`hostUsers: false`).
+    /// Returns whether the Pod runs in a user namespace of its own (`hostUsers: false`), which relaxes some checks.
     pub(super) fn has_own_users(&self) -> bool {
         self.version >= 35 && self.spec["hostUsers"] == false
     }
 
-    /// Lists the containers that meet a condition, as in `containers "a", "b"`.
+    /// Lists the containers for which `is_so` is true, as in `containers "a", "b"`; `None` if there are none.
     pub(super) fn list(&self, is_so: impl Fn(&Value) -> bool) -> Option<String> {
         list("container", &self.named(is_so))
     }
 
-    /// Lists the Pod and the containers that meet a condition, as in `pod and container "a"`.
+    /// Lists the Pod itself and the containers for which `is_so` is true, as in `pod and container "a"`.
     pub(super) fn setters(&self, is_so: impl Fn(&Value) -> bool) -> Option<String> {
         let mut setters = Vec::from_iter(is_so(self.spec).then(|| "pod".to_owned()));
         setters.extend(self.list(is_so));
         (!setters.is_empty()).then(|| setters.join(" and "))
     }
 
-    /// Collects what `find` returns for the Pod and its containers, sorted and without duplicates.
+    /// Returns what `find` finds in the Pod's spec and in its containers, sorted and without duplicates.
     pub(super) fn all(&self, find: impl Fn(&'a Value) -> Option<&'a str>) -> BTreeSet<&'a str> {
         let each = std::iter::once(self.spec).chain(self.containers());
         each.filter_map(find).collect()
@@ -65,7 +65,7 @@ pub(super) fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     format!("\"{}\"", names.join("\", \""))
 }
 
-/// Formats the names of containers, as in `container "a"` or `containers "a", "b"`; `None` without names.
+/// Formats names, as in `container "a"` or `containers "a", "b"`; `None` if there are none.
 pub(super) fn list(word: &str, names: &[&str]) -> Option<String> {
     let words = counted(word, names.len());
     (!names.is_empty()).then(|| format!("{words} {}", quoted(names.iter().copied())))
@@ -79,7 +79,7 @@ pub(super) fn uses(count: usize) -> &'static str {
     if count == 1 { "uses" } else { "use" }
 }
 
-/// Formats the values that containers use, as in `container "a" uses probe host "b"`; `None` without containers.
+/// Formats what containers use, as in `container "a" uses probe host "b"`; `None` if there are no containers.
 pub(super) fn used(
     (holder, names): (&str, &[&str]),
     (value, values): (&str, &BTreeSet<&str>),

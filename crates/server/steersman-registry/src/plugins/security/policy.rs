@@ -1,11 +1,11 @@
-//! Words: the security standards of a namespace, read from its labels.
+//! Words: the pod security standards of a namespace, which are in its labels.
 
 use std::fmt;
 
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
 
-/// The labels of a namespace that set its standards; a namespace without them allows everything.
+/// The labels of a namespace with its standards. Without them, the namespace allows every Pod.
 pub(super) const LEVELS: [&str; 3] = [
     "pod-security.kubernetes.io/enforce",
     "pod-security.kubernetes.io/audit",
@@ -20,34 +20,34 @@ pub(super) enum StandardLevel {
     Restricted,
 }
 
-/// The names of the levels in labels, in the order of `StandardLevel`.
+/// The names of the levels in labels, in the order of the variants of `StandardLevel`.
 const NAMES: [(&str, StandardLevel); 3] = [
     ("privileged", StandardLevel::Privileged),
     ("baseline", StandardLevel::Baseline),
     ("restricted", StandardLevel::Restricted),
 ];
 
-/// A level of the pod security standards in one version of Kubernetes.
+/// A level of the pod security standards, as one version of Kubernetes defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Standard {
     pub(super) level: StandardLevel,
-    /// The minor version of Kubernetes; `None` for the latest.
+    /// The minor version of Kubernetes; `None` for `latest`.
     pub(super) version: Option<u32>,
 }
 
-/// The standards of a namespace, by the consequence of a violation.
+/// The standards of a namespace, one for each way to react to a violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct NamespacePolicy {
-    /// The standard that a write must meet: a violating Pod is refused.
+    /// The standard that Pods must meet: a Pod that violates it is refused.
     pub(super) enforce: Standard,
-    /// Violations go to the audit log, which this server does not have.
+    /// The standard with violations that go to the audit log; this server has no audit log.
     pub(super) audit: Standard,
-    /// The author gets a warning.
+    /// The standard with violations that become warnings for the client.
     pub(super) warn: Standard,
 }
 
 impl NamespacePolicy {
-    /// Parses the labels, `None` without any. An error goes to `errors`, and makes `enforce` the strictest standard.
+    /// Parses the labels; `None` if there are none. An error goes to `errors`, and makes `enforce` the strictest.
     pub(super) fn of(labels: &Value, errors: &mut Vec<FieldError>) -> Option<Self> {
         const PREFIX: &str = "pod-security.kubernetes.io/";
         let labels = labels.as_object()?;

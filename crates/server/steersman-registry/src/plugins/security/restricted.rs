@@ -1,4 +1,4 @@
-//! Machine: the checks of the standard `restricted` beyond `baseline` (upstream: `pod-security-admission/policy`).
+//! Machine: the checks that `restricted` adds to `baseline`, one function each (`pod-security-admission/policy`).
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const VOLUMES: &[&str] = &[
     "projected", "secret",
 ];
 
-/// Volume types that a violation names; any other volume type is reported as `unknown`.
+/// Volume types that messages about a violation name; others are called `unknown`.
 const OLD_VOLUMES: &[&str] = &[
     "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "nfs", "iscsi",
     "glusterfs", "rbd", "flexVolume", "cinder", "cephfs", "flocker", "fc", "azureFile",

@@ -1,4 +1,4 @@
-//! Machine: parses the text of a snapshot completely (SRV-SNAP-4).
+//! Machine: parses the text of a snapshot, and refuses anything that this server would not keep (SRV-SNAP-4).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 type Storages = Vec<(StorageKey, Vec<Arc<Stored>>)>;
 
-/// A JSON object of a snapshot's text. Its members are taken out one by one, and a member that is left is an error.
+/// A JSON object in a snapshot. Its fields are taken out one by one; one that is left is an error.
 struct SnapshotPart {
     place: &'static str,
     members: Map<String, Value>,
@@ -42,7 +42,7 @@ pub(super) fn read(text: &[u8]) -> Result<Snapshot, SnapshotError> {
     let revision = whole.number("revision", &revision)?;
     let objects = whole.take("objects");
     let objects = objects.ok_or_else(|| whole.problem("objects", "the member is missing"))?;
-    // Snapshots of the first releases have neither counters nor credentials.
+    // The first releases wrote neither `counters` nor `credentials`.
     let mut counters = whole.part("counters")?;
     let mut credentials = whole.part("credentials")?;
     let (key, tokens) = read_credentials(&mut credentials)?;
@@ -96,7 +96,7 @@ fn read_objects(objects: SnapshotPart, newest: u64) -> Result<Storages, Snapshot
             return Err(problem(place(), "the value is no list"));
         };
         let scope = scopes.get(&storage).copied();
-        // A deleted CRD leaves an empty storage in the snapshot, and its scope is not needed.
+        // A deleted CRD leaves its storage without objects in the snapshot, and then its scope does not matter.
         if scope.is_none() && !list.is_empty() {
             let why = "neither the server nor a definition in the snapshot has this kind";
             return Err(problem(place(), why));
@@ -125,7 +125,7 @@ fn read_objects(objects: SnapshotPart, newest: u64) -> Result<Storages, Snapshot
     Ok(storages)
 }
 
-/// Returns the storages of built-in kinds and of the CRDs in the snapshot, with `true` for namespaced kinds.
+/// Returns the storages of the built-in kinds and of the snapshot's CRDs; `true` for kinds with a namespace.
 fn scopes(objects: &Map<String, Value>) -> HashMap<String, bool> {
     let built_in = built_in();
     let own = built_in
@@ -161,7 +161,7 @@ fn stored(object: Value, newest: u64, namespaced: bool) -> Result<Stored, &'stat
     }
     let (namespace, name) = (namespace.into(), name.into());
     let read = Stored::new(namespace, name, object, revision);
-    // The object is serialised here, because a new revision stays decoded until it is first read (SRV-STORE-7).
+    // Serialises the object now: otherwise it would stay decoded in memory until its first read (SRV-STORE-7).
     read.serialise();
     Ok(read.folded())
 }
@@ -186,13 +186,13 @@ impl SnapshotPart {
         self.members.remove(member)
     }
 
-    /// Takes a member that is a JSON object; returns an empty object if the member is absent.
+    /// Takes a field that is a JSON object; an empty one if it is absent.
     fn part(&mut self, member: &'static str) -> Result<Self, SnapshotError> {
         let value = self.take(member);
         Self::of(member, value.unwrap_or_else(|| Value::Object(Map::new())))
     }
 
-    /// Takes a member that is a number; returns 0 if the member is absent.
+    /// Takes a field that is a number; 0 if it is absent.
     fn counter<N: TryFrom<u64> + Default>(&mut self, member: &str) -> Result<N, SnapshotError> {
         match self.take(member) {
             None => Ok(N::default()),
@@ -213,7 +213,7 @@ impl SnapshotPart {
         problem(place, why)
     }
 
-    /// Refuses a member of the JSON object that was not taken.
+    /// Refuses a field that was not taken out.
     fn finish(self) -> Result<(), SnapshotError> {
         match self.members.keys().next() {
             None => Ok(()),
