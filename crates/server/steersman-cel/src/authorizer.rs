@@ -10,20 +10,20 @@ pub(crate) const GROUP_CHECK: &str = "kubernetes.authorization.GroupCheck";
 pub(crate) const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
 pub(crate) const DECISION: &str = "kubernetes.authorization.Decision";
 
-/// Decides which operations a user may perform.
+/// An authorizer that expressions can ask what a user may do.
 pub trait AccessDecider: fmt::Debug + Send + Sync {
     /// Returns whether the author of the request, or the ServiceAccount in `asked`, may perform `verb`, and why.
     fn decide(&self, verb: &str, asked: &AccessAttributes) -> AccessDecision;
 }
 
-/// The attributes of an authorization check that the expression has set.
+/// What an authorization check asks: the attributes that an expression has set, without the verb.
 #[derive(Debug, Clone, Default)]
 pub struct AccessAttributes {
     /// Namespace and name of the ServiceAccount to check; `None` checks the author of the request.
     pub account: Option<(String, String)>,
     /// The non-resource path, such as `/healthz`; `None` for a check of a resource.
     pub path: Option<String>,
-    /// The API group of the resource.
+    /// The API group of the resource; empty for the core group.
     pub group: String,
     /// The plural name of the resource.
     pub resource: String,

@@ -26,7 +26,7 @@ pub(crate) struct Checked {
     pub functions: Vec<Option<&'static Function>>,
     /// The overloads of the function that fit the types of a call's arguments; empty for other nodes.
     pub overloads: Vec<Vec<&'static Overload>>,
-    /// The declared variables that the expression uses.
+    /// The names of the declared variables that the expression uses.
     pub used: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn check(
 struct Checker<'a> {
     variables: &'a [(&'a str, Type)],
     scopes: Vec<(String, Type)>,
-    /// The type that each type variable is bound to, by the number of the variable.
+    /// The type for which each type variable stands, by the variable's number; `None` if it is not known yet.
     bound: Vec<Option<Type>>,
     /// The changes of `bound` in their order, each with the variable's number and its earlier type, so that changes can
     /// be undone.
@@ -241,7 +241,7 @@ impl Checker<'_> {
         let mut types: Vec<Type> = args.iter_mut().map(|arg| self.node(arg)).collect();
         let joined = target.as_ref().and_then(|target| {
             let joined = format!("{}.{name}", target.qualified()?);
-            // Only mutating policies declare the type `JSONPatch` and the function that escapes its paths.
+            // Only mutating policies declare `JSONPatch`, and only they may call `jsonpatch.escapeKey`.
             let is_declared = !joined.starts_with("jsonpatch.") || self.is_declared("JSONPatch");
             library::function(&joined, false).filter(|_| is_declared)?;
             Some(joined)

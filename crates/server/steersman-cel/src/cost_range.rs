@@ -54,7 +54,7 @@ impl Range {
     }
 }
 
-/// Returns `size * factor`, rounded up.
+/// Returns `size * factor`, rounded up, for estimates and costs that upstream rounds up.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -65,7 +65,7 @@ pub(crate) fn scaled(size: u64, factor: f64) -> u64 {
     (size as f64 * factor).ceil() as u64
 }
 
-/// Returns `size * factor`, rounded down.
+/// Returns `size * factor`, rounded down, for costs that upstream rounds down.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

@@ -108,7 +108,7 @@ impl Expression {
 /// Returns whether all match conditions are true. One false condition decides, even if others fail to evaluate.
 ///
 /// # Errors
-/// Fails with the errors of the failed conditions.
+/// Fails with the errors of the conditions that could not be evaluated, if none is false.
 pub fn all_hold(conditions: &[Expression], values: &[(&str, Value<'_>)]) -> Result<bool, String> {
     let mut left = CONDITIONS_BUDGET;
     let mut wrong = Vec::new();

@@ -49,7 +49,7 @@ type SizeRule = fn(&mut dyn FnMut(usize) -> Range) -> Range;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cost {
-    /// The cost is 1 per call.
+    /// Each call costs 1, whatever its values.
     PerCall,
     /// The rule computes the cost of a run from the sizes of the values, and the estimate from the estimated sizes.
     Sizes(SizeRule),

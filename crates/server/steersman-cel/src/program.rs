@@ -17,7 +17,7 @@ use crate::value::Value;
 /// The most that one run of an expression may cost; a run at this cost takes about a tenth of a second.
 pub(crate) const CALL_LIMIT: u64 = 1_000_000;
 
-/// A compiled expression.
+/// A compiled expression: the syntax tree with its types, and the values of its constant parts.
 #[derive(Debug)]
 pub struct Program {
     root: ExprNode,
@@ -40,7 +40,7 @@ impl Program {
     /// Compiles an expression. `variables` has the names of the variables that it may use, with their types.
     ///
     /// # Errors
-    /// Fails with the errors of the expression as upstream's compiler prints them.
+    /// Fails with all errors of the expression, as upstream's compiler prints them.
     pub fn compile(source: &str, variables: &[(&str, Type)]) -> Result<Self, CompileError> {
         let mut parsed = parse::parse(source).map_err(CompileError::Invalid)?;
         let refused = |mistakes: Vec<parse::ParseError>| {
@@ -59,7 +59,7 @@ impl Program {
         })
     }
 
-    /// Returns the type of the expression's value.
+    /// Returns the type of the expression's value, as the type checker inferred it.
     pub fn result(&self) -> &Type {
         &self.checked.types[self.root.id]
     }

@@ -31,7 +31,7 @@ pub struct ValidationRule {
     pub made_message: Option<Result<Program, String>>,
 }
 
-/// The rules of a schema node and of its child nodes.
+/// The compiled validation rules of a schema node, and of the nodes below it.
 #[derive(Debug)]
 pub struct Rules {
     here: Vec<ValidationRule>,

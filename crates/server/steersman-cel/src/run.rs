@@ -11,7 +11,7 @@ use crate::value::{MapKey, Value};
 /// that exceeds its cost limit, so each run ends in bounded time (CEL-1).
 const MOST_WORK: u64 = 5_000_000;
 
-/// Maximum size, in bytes, of a regular expression that is compiled during a run.
+/// Maximum memory, in bytes, of one regular expression that is compiled during a run.
 const MOST_COMPILED: usize = 1 << 20;
 
 /// Why an expression has no value.

@@ -20,15 +20,15 @@ pub use properties::Properties;
     reason = "each is one keyword of the schema language"
 )]
 pub struct Structural {
-    /// The JSON type of the values (`type`); empty if the schema has none.
+    /// The JSON type of the value (`type`), such as `object`; empty if the schema has none.
     pub kind: Box<str>,
-    /// The format of strings or numbers (`format`); empty if the schema has none.
+    /// The format of a string or number (`format`), such as `date-time`; empty if the schema has none.
     pub format: Box<str>,
     /// The schemas of the fields that the schema names (`properties`).
     pub properties: Properties,
     /// Whether and how other fields are allowed (`additionalProperties`).
     pub additional: Additional,
-    /// The schema of the items of a list (`items`).
+    /// The schema of the items, if the value is a list (`items`).
     pub items: Option<SchemaNode>,
     /// The default for an absent value (`default`); `None` for a schema without default or with the default `null`.
     pub default: Option<Value>,
@@ -47,7 +47,7 @@ pub struct Structural {
 /// The keyword `additionalProperties` of a schema, which is about fields that `properties` does not name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub enum Additional {
-    /// The keyword is absent or `false`: undeclared fields are pruned.
+    /// The keyword is absent or `false`: undeclared fields are removed (pruned).
     #[default]
     None,
     /// The keyword is `true`: undeclared fields may have any value.

@@ -1,4 +1,4 @@
-//! Room: the grammar: the parser, and the syntax tree.
+//! Room: the parser of CEL expressions, and the nodes of the syntax tree.
 
 pub(crate) mod ast;
 pub(crate) mod parse;

@@ -21,32 +21,32 @@ const RESERVED_WORDS: [&str; 17] = [
     "package", "namespace", "return", "var", "void", "while",
 ];
 
-/// A type in the type checker.
+/// A type of CEL values, as the type checker knows it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Type {
-    /// Any value: the type is known only at run time.
+    /// `dyn`: any value, of a type that is known only at run time.
     Dyn,
     /// The type of an expression with an error. It fits everywhere, so that each error is reported once.
     Error,
     /// The type of `null`.
     Null,
-    /// `bool`.
+    /// The type `bool`.
     Bool,
-    /// `int`: 64 bits, signed.
+    /// The type `int`, of signed 64-bit integers.
     Int,
-    /// `uint`: 64 bits, unsigned.
+    /// The type `uint`, of unsigned 64-bit integers.
     Uint,
-    /// `double`.
+    /// The type `double`, of 64-bit floating-point numbers.
     Double,
-    /// `string`.
+    /// The type `string`.
     String,
-    /// `bytes`.
+    /// The type `bytes`.
     Bytes,
-    /// `google.protobuf.Duration`.
+    /// The type `google.protobuf.Duration`.
     Duration,
-    /// `google.protobuf.Timestamp`.
+    /// The type `google.protobuf.Timestamp`.
     Timestamp,
-    /// A list of items of one type.
+    /// A list: the type of its items.
     List(Arc<Self>),
     /// A map: the types of its keys and of its values.
     Map(Arc<(Self, Self)>),
@@ -66,25 +66,25 @@ pub enum Type {
 #[derive(Debug)]
 pub struct ObjectType {
     name: String,
-    /// The declared fields.
+    /// The declared fields, by their names in expressions.
     pub fields: BTreeMap<String, ObjectField>,
     /// Whether an object may also have fields of any type that are not declared.
     open: bool,
 }
 
-/// A field of an object.
+/// A declared field of an object type.
 #[derive(Debug, Clone)]
 pub struct ObjectField {
-    /// The name of the field in JSON.
+    /// The name of the field in JSON; its name in expressions may be escaped.
     pub json: String,
-    /// The declaration of the field's value.
+    /// What the schema says about the field's value.
     pub decl: Arc<Decl>,
 }
 
 /// What a schema says about a value: its type and its limits.
 #[derive(Debug, Clone)]
 pub struct Decl {
-    /// The type of the value.
+    /// The type of the value in expressions.
     pub kind: Type,
     /// The maximum number of characters, items or fields of the value. It is 0 for an object with declared fields,
     /// because cost estimates ignore the size of such objects.
@@ -97,7 +97,7 @@ pub struct Decl {
     pub list_type: String,
     /// The key fields of the items in a list of type `map` (`x-kubernetes-list-map-keys`).
     pub keys: Vec<String>,
-    /// Whether the value may be `null`.
+    /// Whether the schema allows `null` for the value (`nullable`).
     pub nullable: bool,
 }
 

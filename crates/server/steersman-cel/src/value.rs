@@ -37,13 +37,13 @@ pub enum Value<'a> {
     Uint(u64),
     /// A 64-bit floating-point number (`double`).
     Double(f64),
-    /// A text (`string`).
+    /// A Unicode text (`string`).
     Text(Text<'a>),
     /// A sequence of bytes (`bytes`).
     Bytes(Arc<[u8]>),
-    /// A duration, in nanoseconds.
+    /// A duration (`google.protobuf.Duration`), in nanoseconds.
     Duration(i64),
-    /// A point in time.
+    /// A point in time (`google.protobuf.Timestamp`).
     Timestamp(Timestamp),
     /// A list that the expression created, such as a literal.
     List(Arc<Vec<Self>>),
@@ -59,17 +59,17 @@ pub enum Value<'a> {
     Type(Arc<str>),
     /// A quantity, such as `500m`.
     Quantity(Quantity),
-    /// A URL.
+    /// A URL, from the function `url`.
     Url(Arc<Url>),
-    /// An IP address.
+    /// An IP address, from the function `ip`.
     Ip(IpAddr),
     /// A network in CIDR notation, such as `10.0.0.0/8`.
     Cidr(Cidr),
-    /// A semantic version.
+    /// A semantic version, from the function `semver`.
     Semver(Arc<Semver>),
     /// A named format, such as `dns1123Label`.
     Named(NamedFormat),
-    /// An object of a named type that the expression created.
+    /// An object of a named type that the expression created, such as `Object.spec{replicas: 3}`.
     Message(Arc<Message<'a>>),
     /// An authorization check that the expression builds, such as `authorizer.group('')`.
     Query(Arc<Query<'a>>),
@@ -82,20 +82,20 @@ pub enum Value<'a> {
 pub struct Message<'a> {
     /// The name of the object's type, such as `Object.spec`.
     pub name: String,
-    /// The fields that the expression set.
+    /// The fields that the expression has set, by name.
     pub fields: BTreeMap<String, Value<'a>>,
 }
 
-/// A string, from an object or created by the expression.
+/// A string in an expression: borrowed from an object, or created by the expression.
 #[derive(Debug, Clone)]
 pub enum Text<'a> {
-    /// A string from an object.
+    /// A string in the JSON of an object.
     Json(&'a str),
-    /// A string that the expression created.
+    /// A string that the expression created, such as a literal.
     Made(Arc<str>),
 }
 
-/// The key of an entry in a map.
+/// The key of an entry in a map that the expression created, or of a field.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
 pub enum MapKey {
     /// A boolean key (`bool`).
@@ -131,7 +131,7 @@ impl MapKey {
 }
 
 impl<'a> Value<'a> {
-    /// Returns a string that the expression created.
+    /// Returns a string value that owns its text.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::Text(Text::Made(text.into()))
     }

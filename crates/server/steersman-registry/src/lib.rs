@@ -26,13 +26,13 @@
 //! - A write that names a resource version lands on that version only (SRV-REG-2).
 //! - The generation counts changes of the desired state and nothing else (SRV-REG-3).
 //! - A write that changes nothing creates no revision, unless the object is stored in another version
-//!   than its definition says (SRV-REG-4).
+//!   than the storage version of its CRD (SRV-REG-4).
 //! - A watch sees each change once, in order (SRV-WATCH-1).
 //!
 //! # Reading order
 //!
 //! - `values` reads texts and lists in JSON values.
-//! - [`definition_check`] checks a definition without a store.
+//! - [`definition_check`] checks a CRD, and custom resources of it, without a server.
 //! - [`webhook`] has admission and conversion webhooks: selection, requests and responses. `steersman-apiserver` sends
 //!   the requests.
 //! - `policies` compiles admission policies and webhooks.
@@ -40,7 +40,7 @@
 //! - `state` is the state of the server, [`Registry`]: `state::transaction` has all changes of one turn of the lock, as
 //!   text for the write-ahead log, and `state::recovery` replays them.
 //! - `objects` has functions on single objects, such as the allocation of the addresses of Services.
-//! - `admission` has the admission of a write; `admission::attempt` is one run of a verb.
+//! - `admission` changes or refuses a write by policies and webhooks; `admission::attempt` runs a verb that calls them.
 //! - `plugins`, `verbs`, `subresources` and `controllers`: each file is one admission plugin, verb, subresource or
 //!   controller. `verbs::watch` follows the log of revisions, and returns 410 to a watch that has fallen behind it;
 //!   `steersman-store` decides which revisions are forgotten.

@@ -99,7 +99,7 @@ impl Coster<'_> {
         Some(size.times(each))
     }
 
-    /// Returns the size of the result of a function of strings, if the size is known.
+    /// Returns the estimated size of a string function's result, in characters or items; `None` if unknown.
     fn result(&mut self, call: &ResolvedCall<'_>) -> Option<Range> {
         let text = |coster: &mut Self| coster.value(call, 0);
         Some(match call.function.name {
@@ -195,7 +195,7 @@ impl Coster<'_> {
         Some((cost, size))
     }
 
-    /// Returns the cost of a function that joins or converts strings, and the size of its result.
+    /// Returns the estimated cost of a function that joins or converts strings, and the size of its result.
     fn of_texts(&mut self, call: &ResolvedCall<'_>) -> Option<(Range, Range)> {
         let (read, result) = match call.overload {
             "list_join" | "list_join_string" => {
@@ -226,7 +226,7 @@ impl Coster<'_> {
         Some((read.scaled(PER_CHARACTER), result))
     }
 
-    /// Returns the size of an argument; index 0 is the target of a method.
+    /// Returns the estimated size of an argument of a call; index 0 is the target of a method.
     fn value(&mut self, call: &ResolvedCall<'_>, index: usize) -> Range {
         let value = call.target.into_iter().chain(call.args).nth(index);
         value.map_or(Range::UNKNOWN, |value| self.size_or_unknown(value))

@@ -41,7 +41,7 @@ pub fn configuration(value: &Value<'_>) -> Result<Json, String> {
 /// Converts the value of a `jsonPatch` expression, a list of `JSONPatch` objects, to the operations of a JSON patch.
 ///
 /// # Errors
-/// Fails for a value of a wrong type, and for a value without a JSON form.
+/// Fails for a value that is no list of `JSONPatch` objects, and for a value without a JSON form.
 pub fn operations(value: &Value<'_>) -> Result<Vec<Json>, String> {
     let mut operations = Vec::new();
     for one in value.items()? {

@@ -92,7 +92,7 @@ pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldEr
 
 struct Spent;
 
-/// The evaluation of all rules on one object: the remaining budget, and the verdict so far.
+/// The evaluation of all rules on one object: the rest of the cost budget, and the errors so far.
 struct RuleCheck {
     left: u64,
     verdict: RuleVerdict,

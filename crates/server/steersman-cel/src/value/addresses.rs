@@ -1,4 +1,4 @@
-//! Words: URLs, IP addresses and networks in expressions.
+//! Words: URLs, IP addresses and IP networks as values of expressions.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ pub struct Url {
     pub query: String,
 }
 
-/// An IP network in CIDR notation.
+/// An IP network in CIDR notation, such as `10.0.0.0/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cidr {
     pub(crate) address: IpAddr,

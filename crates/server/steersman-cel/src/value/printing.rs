@@ -9,19 +9,19 @@ use crate::types::Type;
 /// A clause of a `format` pattern, such as `%d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clause {
-    /// Any value as text (`%s`).
+    /// `%s`: any value, as text.
     Text,
-    /// A decimal number (`%d`).
+    /// `%d`: an integer in decimal digits.
     Decimal,
-    /// A number with this number of decimals (`%f`).
+    /// `%f`: a number with this many digits after the point.
     Fixed(usize),
-    /// A number as a power of ten with this number of decimals (`%e`).
+    /// `%e`: a number such as `1.5e+03`, with this many digits after the point.
     Scientific(usize),
-    /// A binary number (`%b`).
+    /// `%b`: an integer or boolean in binary digits.
     Binary,
-    /// An octal number (`%o`).
+    /// `%o`: an integer in octal digits.
     Octal,
-    /// A hexadecimal number or text (`%x`), in upper case for `%X`.
+    /// `%x`: an integer, text or bytes in hexadecimal digits; `upper` is for `%X`.
     Hex { upper: bool },
 }
 
@@ -184,7 +184,7 @@ impl Clause {
     }
 }
 
-/// Evaluates `pattern.format(arguments)`.
+/// Evaluates `pattern.format(arguments)`: replaces each clause in the pattern by its argument.
 pub(crate) fn format(pattern: &str, arguments: &[Value<'_>]) -> Result<String, String> {
     let mut out = String::new();
     read(pattern, arguments.len(), false, |piece| {

@@ -1,4 +1,4 @@
-//! Words: semantic versions in expressions.
+//! Words: semantic versions, such as `1.2.3-rc.1`, as values of expressions.
 
 use semver::Prerelease;
 

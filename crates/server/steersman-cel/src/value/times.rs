@@ -1,4 +1,4 @@
-//! Words: durations and times in expressions.
+//! Words: parses and prints the durations and times of expressions.
 
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};

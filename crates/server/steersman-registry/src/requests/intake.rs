@@ -18,11 +18,11 @@ pub(crate) const LEGACY_SCHEME: &str = "k8s.io/kubernetes/pkg/api/legacyscheme/s
 /// What happens to fields in a request that the object's kind does not have (`fieldValidation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// Unknown fields are dropped.
+    /// Fields that the kind does not have are dropped without a warning.
     Ignore,
-    /// Unknown fields are dropped with a warning; the default.
+    /// Fields that the kind does not have are dropped with a warning. This is the default.
     Warn,
-    /// Unknown fields are refused.
+    /// A request with fields that the kind does not have is refused.
     Strict,
 }
 

@@ -15,7 +15,7 @@ use steersman_store::Stored;
 /// The part of an object that a request reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subresource {
-    /// The object itself.
+    /// The object itself, without a subresource in the path.
     Main,
     /// `/status`: a write changes only the status.
     Status,
@@ -232,7 +232,7 @@ impl VersionedObject {
         self.stored.look_whole()
     }
 
-    /// Returns `metadata.name`.
+    /// Returns the name of the object (`metadata.name`).
     pub fn name(&self) -> &str {
         &self.stored.name
     }
@@ -266,7 +266,7 @@ pub enum Deleted {
 /// One page of a list.
 #[derive(Debug, Clone, Default)]
 pub struct StoredPage {
-    /// The objects of the page, sorted by namespace and name.
+    /// The objects on this page, sorted by namespace and name.
     pub items: Vec<VersionedObject>,
     /// The list's `metadata.resourceVersion`; 0 for objects that are derived and not stored.
     pub revision: u64,
@@ -299,7 +299,7 @@ pub enum WatchEvent {
     Deleted(VersionedObject),
     /// Every change up to this revision was sent, so a new watch can start here.
     Bookmark {
-        /// The bookmark's `resourceVersion`.
+        /// The resource version in the bookmark, with which a new watch can start.
         revision: u64,
         /// Whether the bookmark follows the initial objects and so has the annotation `k8s.io/initial-events-end`.
         initial_events_end: bool,

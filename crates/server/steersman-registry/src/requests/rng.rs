@@ -13,7 +13,7 @@ pub struct Rng(fastrand::Rng);
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Rng {
-    /// Returns a generator with this seed.
+    /// Returns a generator with this seed; the same seed gives the same numbers.
     pub fn new(seed: u64) -> Self {
         Self(fastrand::Rng::with_seed(seed))
     }
@@ -44,7 +44,7 @@ impl Rng {
         self.0.f64()
     }
 
-    /// Returns a version 4 UUID.
+    /// Returns a random UUID (version 4), for `metadata.uid`.
     pub fn uid(&mut self) -> String {
         let bytes = self.0.u128(..).to_be_bytes();
         Builder::from_random_bytes(bytes).into_uuid().to_string()

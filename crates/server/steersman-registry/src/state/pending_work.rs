@@ -14,7 +14,7 @@ use crate::values::{has_text, items};
 
 pub(crate) type Address = (StorageKey, Arc<str>, Arc<str>);
 
-/// The namespace and the name of a Secret.
+/// The namespace and the name of a Secret with a ServiceAccount token.
 pub(crate) type SecretName = (Arc<str>, Arc<str>);
 
 /// An address, with the namespace and name of the Service that has it or had it.

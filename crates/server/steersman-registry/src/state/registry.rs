@@ -47,7 +47,7 @@ pub struct RegistryOptions {
     /// Whether the garbage collector acts within requests: it deletes the dependents of a deleted owner, orphans them,
     /// or keeps the owner until they are deleted. Default true. Without it, dependents stay.
     pub collect_garbage: bool,
-    /// Whether a deleted namespace is emptied and removed. Default true.
+    /// Whether everything in a deleted namespace is deleted, and then the namespace. Default true.
     pub end_namespaces: bool,
     /// Whether a deleted CRD or namespace is removed within the request, with everything in it. Default true. Otherwise
     /// it is only marked, and a driver calls [`Registry::remove_marked`] later.
@@ -274,7 +274,7 @@ impl Registry {
         &self.store
     }
 
-    /// Returns the objects of a storage that have an owner with this uid, sorted by name.
+    /// Returns the objects of one kind with an owner reference to this uid, sorted by namespace and name.
     pub fn dependents_in(&self, storage: &StorageKey, uid: &str) -> Vec<Arc<Stored>> {
         let known = self.dependents.get(uid).into_iter().flatten();
         known
@@ -290,7 +290,7 @@ impl Registry {
         past.max(self.store.compacted()).max(1)
     }
 
-    /// Returns the newest revision of the store.
+    /// Returns the newest revision of the store: that of the last write or deletion.
     pub fn revision(&self) -> u64 {
         self.store.revision()
     }

@@ -17,7 +17,7 @@ pub(crate) struct ServiceNetwork {
 }
 
 impl Default for ServiceNetwork {
-    /// Returns the network `10.96.0.0/16`.
+    /// Returns the default network of Services, `10.96.0.0/16`.
     fn default() -> Self {
         Self {
             base: u128::from(u32::from_be_bytes([10, 96, 0, 0])),

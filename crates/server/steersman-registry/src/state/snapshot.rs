@@ -45,13 +45,13 @@ pub enum SnapshotError {
     /// The text names another format than this server reads.
     #[error("the snapshot has the format {found:?}, but this server reads {FORMAT:?}")]
     Format {
-        /// The format that the text declares.
+        /// The unknown format that the text names.
         found: String,
     },
     /// A part of the JSON is not as a server writes it.
     #[error("invalid snapshot: {place}: {problem}")]
     Part {
-        /// The path in the JSON, for instance `counters.random`.
+        /// The path of the wrong part in the JSON, for instance `counters.random`.
         place: String,
         /// A description of the problem.
         problem: String,
@@ -59,7 +59,7 @@ pub enum SnapshotError {
     /// An object cannot be stored, for instance because it has no name, or a resource version after the snapshot's.
     #[error("invalid snapshot: object {number} (from 0) of {storage}: {problem}")]
     Object {
-        /// The storage of the object: the plural name and the group, separated by a dot.
+        /// The storage of the object: `<plural>.<group>`.
         storage: String,
         /// The position of the object in its storage, from 0.
         number: usize,
@@ -71,7 +71,7 @@ pub enum SnapshotError {
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Returns the revision at which the snapshot was taken.
+    /// Returns the revision of the store at which the snapshot was taken.
     pub fn revision(&self) -> u64 {
         self.revision
     }

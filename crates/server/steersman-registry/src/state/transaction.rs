@@ -74,15 +74,15 @@ struct ChangeText {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransactionError {
-    /// The text is not JSON of the right shape.
+    /// The text is not JSON with the fields of a transaction.
     #[error("the text is no transaction")]
     Text(#[from] serde_json::Error),
     /// The number is not the next one: transactions are missing.
     #[error("transaction {found} follows, but the next one is {expected}")]
     Gap {
-        /// The number of the transaction in the text.
+        /// The number of the transaction in the text, which is not the expected one.
         found: u64,
-        /// The number that follows the previous transaction.
+        /// The number that the text should have: that of the previous transaction plus 1.
         expected: u64,
     },
     /// The revision does not fit: that of the previous transaction plus the number of changes.
@@ -93,11 +93,11 @@ pub enum TransactionError {
     Revision {
         /// The number of the transaction.
         number: u64,
-        /// The revision at the end of the transaction.
+        /// The revision that the transaction says the store has after it.
         found: u64,
-        /// The number of changes of the transaction.
+        /// The number of changes of the transaction, each of which is one revision.
         changes: usize,
-        /// The revision after the previous transaction.
+        /// The revision of the store after the previous transaction.
         before: u64,
     },
     /// A part of the transaction is not as a server writes it.
@@ -105,9 +105,9 @@ pub enum TransactionError {
     Part {
         /// The number of the transaction.
         number: u64,
-        /// The path in the JSON.
+        /// The path of the wrong part in the JSON of the transaction.
         place: String,
-        /// A description of the problem.
+        /// What is wrong with this part, for the error message.
         problem: &'static str,
     },
 }
@@ -115,7 +115,7 @@ pub enum TransactionError {
 // === impl Transaction ===
 
 impl Transaction {
-    /// Returns the number of the transaction.
+    /// Returns the number of the transaction; transactions are numbered without a gap.
     pub fn number(&self) -> u64 {
         self.number
     }

@@ -19,7 +19,7 @@ const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 /// What a valid token says.
 #[derive(Debug)]
 pub struct ValidToken {
-    /// The user that the token identifies.
+    /// The user for which the token was issued or registered.
     pub user: Arc<User>,
     /// Those of the token's audiences that the caller asked for.
     pub audiences: Vec<String>,

@@ -24,7 +24,7 @@ pub struct ActRequest<'a> {
     pub namespace: &'a str,
     /// The name of the Pod or ServiceAccount; empty if only the body has it.
     pub name: &'a str,
-    /// The body of the request.
+    /// The body of the request, such as a Binding, Eviction or TokenRequest.
     pub body: &'a Value,
 }
 

@@ -18,7 +18,7 @@ const COMPONENTS: [(&str, Option<&str>); 3] = [
 ];
 
 impl Registry {
-    /// Reads the status of one component.
+    /// Returns the ComponentStatus of one component, such as `scheduler`.
     ///
     /// # Errors
     /// 500 without a reason for the name of another component, as upstream.

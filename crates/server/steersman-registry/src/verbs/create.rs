@@ -49,7 +49,7 @@ pub(crate) struct NewObject {
 enum CreateStage {
     /// The body is decoded, and the fields that only the server sets are set.
     Decoded,
-    /// The plugins have set their defaults.
+    /// The admission plugins have set their defaults, such as the ServiceAccount of a Pod.
     Defaulted,
     /// The mutating policies and webhooks have run.
     Mutated,
