@@ -138,7 +138,7 @@ impl TurnContext<'_> {
         // As upstream, without the deadline. The next Job is due after now, or after a `lastScheduleTime` in the
         // future.
         let next = terms.due(cron, now, None).ok();
-        let from = next.map_or(now, |due| due.missed.unwrap_or(due.since));
+        let from = next.map_or(now, |due| due.since);
         if let Some(next) = terms.schedule.next(from.max(now), &terms.zone) {
             let left = Duration::try_from(next.duration_since(now));
             self.requeue_after(left.unwrap_or_default());
