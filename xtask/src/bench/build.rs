@@ -29,6 +29,15 @@ enum Row {
     Memory,
 }
 
+/// A row, with its identifier, its unit, what it measures, and its target.
+type RowText = (
+    Row,
+    &'static str,
+    &'static str,
+    &'static str,
+    Option<Target>,
+);
+
 /// Where a run works.
 struct Place<'a> {
     root: &'a Path,
@@ -55,7 +64,7 @@ const LONGEST: Duration = Duration::from_secs(1200);
 
 /// The rows in the order of the table, with their unit, text and target.
 #[rustfmt::skip]
-const ROWS: [(Row, &str, &str, &str, Option<Target>); 10] = [
+const ROWS: [RowText; 10] = [
     (Row::Install, "install", "s", "`cargo install` of the command `cargo steersman`, with the profile `tools`", None),
     (Row::Way, "way", "s", "from `cargo install` of the command to \"is ready\" of one's own operator: install, new, dev", Some(Target::AtMost(300.0))),
     (Row::Example, "example", "s", "`cargo run -p website-operator -- --once --embedded`", Some(Target::AtMost(150.0))),
@@ -98,16 +107,12 @@ impl Place<'_> {
         run(self
             .command("")
             .args(["new", OPERATOR, "--kind", "Greeting", "--into", "."]))?;
-        let built = timed(self.cargo(&operator).arg("build"))?;
-        let peer_built = timed(self.cargo(&peer).arg("build"))?;
+        let built = timed(cargo_in(&operator).arg("build"))?;
+        let peer_built = timed(cargo_in(&peer).arg("build"))?;
         samples.add(Row::Build, built, Some(peer_built));
-        samples.add(
-            Row::Crates,
-            self.crates(&operator)?,
-            Some(self.crates(&peer)?),
-        );
+        samples.add(Row::Crates, crates(&operator)?, Some(crates(&peer)?));
 
-        let began = Instant::now();
+        let began = now();
         let dev = Dev::start(self.command(OPERATOR).args(["dev", "--plain"]))?;
         dev.wait_for("is ready")?;
         samples.add(
@@ -120,16 +125,16 @@ impl Place<'_> {
         samples.add(Row::DevEdit, edited.elapsed().as_secs_f64(), None);
 
         for row in [Row::Test, Row::TestEdit] {
-            samples.add(row, timed(self.cargo(&operator).arg("test"))?, None);
+            samples.add(row, timed(cargo_in(&operator).arg("test"))?, None);
             self.edit("(test)")?;
         }
-        let (own, other) = (self.release(&operator)?, self.release(&peer)?);
+        let (own, other) = (release(&operator)?, release(&peer)?);
         samples.add(Row::Size, megabytes(&own)?, Some(megabytes(&other)?));
         let memory = |program: &Path| idle_memory(program, &operator);
         samples.add(Row::Memory, memory(&own)?, Some(memory(&other)?));
         drop(dev);
 
-        let mut example = self.cargo(self.root);
+        let mut example = cargo_in(self.root);
         example.env("CARGO_TARGET_DIR", self.folder.join("example"));
         example.args([
             "run", "--locked", "-p", "website-operator", "--", "--once", "--embedded",
@@ -138,13 +143,8 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// Returns a call of cargo in a folder.
-    fn cargo(&self, folder: &Path) -> Command {
-        in_new_shell(cargo::command(folder))
-    }
-
     fn install(&self) -> Command {
-        let mut command = self.cargo(self.root);
+        let mut command = cargo_in(self.root);
         command
             .args(["install", "--locked", "--profile", "tools"])
             .args(["--path", "crates/tools/cargo-steersman", "--root"])
@@ -173,19 +173,6 @@ impl Place<'_> {
         copy(&self.root.join("Cargo.lock"), &to.join("Cargo.lock"))
     }
 
-    /// Returns the number of crates that a program is compiled of, with build scripts and macros.
-    fn crates(&self, folder: &Path) -> Result<f64, String> {
-        let mut command = self.cargo(folder);
-        command.args(["tree", "--edges", "normal,build", "--prefix", "none"]);
-        let output = command
-            .output()
-            .map_err(|error| not_started(&command, &error))?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let names = text.lines().filter_map(|line| line.split(" (").next());
-        let distinct: BTreeSet<&str> = names.filter(|name| !name.is_empty()).collect();
-        Ok(f64::from(u32::try_from(distinct.len()).unwrap_or(u32::MAX)))
-    }
-
     /// Changes the text that the operator publishes, and returns the moment of the change.
     fn edit(&self, to: &str) -> Result<Instant, String> {
         let path = self
@@ -200,17 +187,7 @@ impl Place<'_> {
         let changed = format!("{{ let text = {published}; text + \"{to}\" }}");
         let source = source.replace(published, &changed);
         fs::write(&path, source).map_err(|error| of(&path, &error))?;
-        Ok(Instant::now())
-    }
-
-    /// Builds the release program of a folder, without symbols, and returns its path.
-    fn release(&self, folder: &Path) -> Result<PathBuf, String> {
-        let mut command = self.cargo(folder);
-        run(command
-            .args(["build", "--release"])
-            .env("CARGO_PROFILE_RELEASE_STRIP", "true"))?;
-        let name = folder.file_name().unwrap_or_default();
-        Ok(folder.join("target/release").join(name))
+        Ok(now())
     }
 }
 
@@ -237,9 +214,9 @@ impl Dev {
 
     /// Waits for a line that contains `text`.
     fn wait_for(&self, text: &str) -> Result<(), String> {
-        let until = Instant::now() + LONGEST;
+        let until = now() + LONGEST;
         loop {
-            let left = until.saturating_duration_since(Instant::now());
+            let left = until.saturating_duration_since(now());
             let line = self.lines.recv_timeout(left);
             let line = line.map_err(|error| {
                 format!("`cargo steersman dev` printed no line with '{text}': {error}")
@@ -265,7 +242,7 @@ impl Samples {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let figure = |(row, id, unit, what, target): (Row, &str, &str, &str, Option<Target>)| {
+        let figure = |(row, id, unit, what, target): RowText| {
             let runs = self.0.iter().filter(|(of, ..)| *of == row);
             let own = spread(runs.clone().map(|(_, own, _)| *own).collect())?;
             let peer = spread(runs.filter_map(|(.., peer)| *peer).collect());
@@ -291,6 +268,33 @@ impl Samples {
     }
 }
 
+fn cargo_in(folder: &Path) -> Command {
+    in_new_shell(cargo::command(folder))
+}
+
+/// Returns the number of crates that a program is compiled of, with build scripts and macros.
+fn crates(folder: &Path) -> Result<f64, String> {
+    let mut command = cargo_in(folder);
+    command.args(["tree", "--edges", "normal,build", "--prefix", "none"]);
+    let output = command
+        .output()
+        .map_err(|error| not_started(&command, &error))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let names = text.lines().filter_map(|line| line.split(" (").next());
+    let distinct: BTreeSet<&str> = names.filter(|name| !name.is_empty()).collect();
+    Ok(f64::from(u32::try_from(distinct.len()).unwrap_or(u32::MAX)))
+}
+
+/// Builds the release program of a folder, without symbols, and returns its path.
+fn release(folder: &Path) -> Result<PathBuf, String> {
+    let mut command = cargo_in(folder);
+    run(command
+        .args(["build", "--release"])
+        .env("CARGO_PROFILE_RELEASE_STRIP", "true"))?;
+    let name = folder.file_name().unwrap_or_default();
+    Ok(folder.join("target/release").join(name))
+}
+
 /// Removes what continuous integration sets, and keeps cargo from the network.
 fn in_new_shell(mut command: Command) -> Command {
     for name in [
@@ -306,6 +310,10 @@ fn in_new_shell(mut command: Command) -> Command {
 
 /// Starts the program against the server of `cargo steersman dev`, and returns its memory after some seconds in MB.
 #[cfg(target_os = "linux")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing says when a program is idle"
+)]
 fn idle_memory(program: &Path, operator: &Path) -> Result<f64, String> {
     let mut command = Command::new(program);
     command.env("KUBECONFIG", operator.join("target/steersman/kubeconfig"));
@@ -345,9 +353,17 @@ fn spread(mut values: Vec<f64>) -> Option<Spread> {
     })
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the time of other programs is measured"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
 /// Runs a command to its end, and returns the seconds.
 fn timed(command: &mut Command) -> Result<f64, String> {
-    let began = Instant::now();
+    let began = now();
     run(command)?;
     Ok(began.elapsed().as_secs_f64())
 }

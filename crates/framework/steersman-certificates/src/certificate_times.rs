@@ -47,7 +47,8 @@ impl CertificateTimes {
     }
 
     /// Reads a DER chain like [`of_pem`](Self::of_pem).
-    pub(crate) fn of_chain(chain: &[CertificateDer<'_>]) -> Option<Self> {
+    #[must_use]
+    pub fn of_chain(chain: &[CertificateDer<'_>]) -> Option<Self> {
         let mut times: Option<Self> = None;
         for der in chain {
             let (_, certificate) = X509Certificate::from_der(der).ok()?;

@@ -252,7 +252,7 @@ impl Certificates {
                 place,
                 "{state}, and nothing has renewed it: see to its renewal, such as that of cert-manager"
             ),
-            CertificateState::Valid => info!(server, place, "{state}"),
+            _ => info!(server, place, "{state}"),
         }
     }
 

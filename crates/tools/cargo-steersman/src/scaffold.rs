@@ -236,7 +236,9 @@ fn places_of(folder: &Path) -> Values {
         "      # Cargo.toml depends on Steersman's sources by path: they must be here at the same place.\n      - run: {here}\n"
     );
     let command = path_word(&folder.join("crates/tools/cargo-steersman"));
-    let install = quoted(&format!("cargo install --path {command} --locked --profile tools"));
+    let install = quoted(&format!(
+        "cargo install --path {command} --locked --profile tools"
+    ));
     let files = serde_json::json!(["Cargo.toml", "Cargo.lock", format!("{text}/")]);
     let crates = serde_json::json!(["crates", format!("{text}/crates")]);
     // The crates inherit only from the workspace manifest, so the image needs no other file of the workspace.
@@ -309,8 +311,7 @@ mod tests {
         let checks: serde_json::Value = serde_saphyr::from_str(checks).unwrap();
         let steps = checks["jobs"]["check"]["steps"].as_array().unwrap();
         assert_eq!(steps[1]["run"], format!("test -d {word}"));
-        let install =
-            r#"cargo install --path '/src/it'\''s "here"/crates/tools/cargo-steersman' --locked --profile tools"#;
+        let install = r#"cargo install --path '/src/it'\''s "here"/crates/tools/cargo-steersman' --locked --profile tools"#;
         assert!(steps.iter().any(|step| step["run"] == install), "{checks}");
         // With released crates, neither the image nor continuous integration has extra steps.
         let released = CrateSource::Version("0.1".to_owned());
