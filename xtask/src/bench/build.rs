@@ -16,7 +16,7 @@ use crate::cargo;
 
 /// What one row measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Row {
+enum Measure {
     Install,
     Way,
     Example,
@@ -29,9 +29,9 @@ enum Row {
     Memory,
 }
 
-/// A row, with its identifier, its unit, what it measures, and its target.
-type RowText = (
-    Row,
+/// A measure, with its identifier, its unit, what it measures, and its target.
+type MeasureText = (
+    Measure,
     &'static str,
     &'static str,
     &'static str,
@@ -39,7 +39,7 @@ type RowText = (
 );
 
 /// Where a run works.
-struct Place<'a> {
+struct BuildRun<'a> {
     root: &'a Path,
     /// Holds everything that the run makes; removed before each run.
     folder: PathBuf,
@@ -53,7 +53,7 @@ struct Dev {
 
 /// The values of all runs: of each row, those of Steersman and those of kube-runtime.
 #[derive(Default)]
-struct Samples(Vec<(Row, f64, Option<f64>)>);
+struct Samples(Vec<(Measure, f64, Option<f64>)>);
 
 const PEER: &str = "kube-runtime";
 const FOLDER: &str = "target/bench-build";
@@ -64,17 +64,17 @@ const LONGEST: Duration = Duration::from_secs(1200);
 
 /// The rows in the order of the table, with their unit, text and target.
 #[rustfmt::skip]
-const ROWS: [RowText; 10] = [
-    (Row::Install, "install", "s", "`cargo install` of the command `cargo steersman`, with the profile `tools`", None),
-    (Row::Way, "way", "s", "from `cargo install` of the command to \"is ready\" of one's own operator: install, new, dev", Some(Target::AtMost(300.0))),
-    (Row::Example, "example", "s", "`cargo run -p website-operator -- --once --embedded`", Some(Target::AtMost(150.0))),
-    (Row::Build, "build", "s", "first `cargo build` of a new operator", Some(Target::Ratio(1.0 / 1.3))),
-    (Row::Crates, "crates", "crates", "crates that a new operator is compiled of", None),
-    (Row::Test, "test", "s", "first `cargo test` of a new operator, after its build", Some(Target::AtMost(75.0))),
-    (Row::DevEdit, "dev-edit", "s", "from an edit of the reconciler to its effect in `cargo steersman dev`", Some(Target::AtMost(3.0))),
-    (Row::TestEdit, "test-edit", "s", "`cargo test` after an edit of the reconciler", Some(Target::AtMost(6.0))),
-    (Row::Size, "size", "MB", "release program of a new operator, stripped", Some(Target::Ratio(1.0 / 1.2))),
-    (Row::Memory, "memory", "MB", "resident memory of that program, idle beside one object", Some(Target::AtMost(12.0))),
+const ROWS: [MeasureText; 10] = [
+    (Measure::Install, "install", "s", "`cargo install` of the command `cargo steersman`, with the profile `tools`", None),
+    (Measure::Way, "way", "s", "from `cargo install` of the command to \"is ready\" of one's own operator: install, new, dev", Some(Target::AtMost(300.0))),
+    (Measure::Example, "example", "s", "`cargo run -p website-operator -- --once --embedded`", Some(Target::AtMost(150.0))),
+    (Measure::Build, "build", "s", "first `cargo build` of a new operator", Some(Target::Ratio(1.0 / 1.3))),
+    (Measure::Crates, "crates", "crates", "crates that a new operator is compiled of", None),
+    (Measure::Test, "test", "s", "first `cargo test` of a new operator, after its build", Some(Target::AtMost(75.0))),
+    (Measure::DevEdit, "dev-edit", "s", "from an edit of the reconciler to its effect in `cargo steersman dev`", Some(Target::AtMost(3.0))),
+    (Measure::TestEdit, "test-edit", "s", "`cargo test` after an edit of the reconciler", Some(Target::AtMost(6.0))),
+    (Measure::Size, "size", "MB", "release program of a new operator, stripped", Some(Target::Ratio(1.0 / 1.2))),
+    (Measure::Memory, "memory", "MB", "resident memory of that program, idle beside one object", Some(Target::AtMost(12.0))),
 ];
 
 /// Measures all rows, three times, or once for a test of the measurement itself.
@@ -89,12 +89,12 @@ pub(super) fn measure(root: &Path, is_quick: bool) -> Result<Vec<Figure>, String
             fs::remove_dir_all(&folder).map_err(|error| of(&folder, &error))?;
         }
         fs::create_dir_all(&folder).map_err(|error| of(&folder, &error))?;
-        Place { root, folder }.measure(&mut samples)?;
+        BuildRun { root, folder }.measure(&mut samples)?;
     }
     Ok(samples.figures())
 }
 
-impl Place<'_> {
+impl BuildRun<'_> {
     fn measure(&self, samples: &mut Samples) -> Result<(), String> {
         let (peer, operator) = (
             self.folder.join("kube-operator"),
@@ -103,35 +103,35 @@ impl Place<'_> {
         self.copy_peer(&peer)?;
 
         let installed = timed(&mut self.install())?;
-        samples.add(Row::Install, installed, None);
+        samples.add(Measure::Install, installed, None);
         run(self
             .command("")
             .args(["new", OPERATOR, "--kind", "Greeting", "--into", "."]))?;
         let built = timed(cargo_in(&operator).arg("build"))?;
         let peer_built = timed(cargo_in(&peer).arg("build"))?;
-        samples.add(Row::Build, built, Some(peer_built));
-        samples.add(Row::Crates, crates(&operator)?, Some(crates(&peer)?));
+        samples.add(Measure::Build, built, Some(peer_built));
+        samples.add(Measure::Crates, crates(&operator)?, Some(crates(&peer)?));
 
         let began = now();
         let dev = Dev::start(self.command(OPERATOR).args(["dev", "--plain"]))?;
         dev.wait_for("is ready")?;
         samples.add(
-            Row::Way,
+            Measure::Way,
             installed + built + began.elapsed().as_secs_f64(),
             None,
         );
         let edited = self.edit("(dev)")?;
         dev.wait_for("patch configmaps")?;
-        samples.add(Row::DevEdit, edited.elapsed().as_secs_f64(), None);
+        samples.add(Measure::DevEdit, edited.elapsed().as_secs_f64(), None);
 
-        for row in [Row::Test, Row::TestEdit] {
+        for row in [Measure::Test, Measure::TestEdit] {
             samples.add(row, timed(cargo_in(&operator).arg("test"))?, None);
             self.edit("(test)")?;
         }
         let (own, other) = (release(&operator)?, release(&peer)?);
-        samples.add(Row::Size, megabytes(&own)?, Some(megabytes(&other)?));
+        samples.add(Measure::Size, megabytes(&own)?, Some(megabytes(&other)?));
         let memory = |program: &Path| idle_memory(program, &operator);
-        samples.add(Row::Memory, memory(&own)?, Some(memory(&other)?));
+        samples.add(Measure::Memory, memory(&own)?, Some(memory(&other)?));
         drop(dev);
 
         let mut example = cargo_in(self.root);
@@ -139,7 +139,7 @@ impl Place<'_> {
         example.args([
             "run", "--locked", "-p", "website-operator", "--", "--once", "--embedded",
         ]);
-        samples.add(Row::Example, timed(&mut example)?, None);
+        samples.add(Measure::Example, timed(&mut example)?, None);
         Ok(())
     }
 
@@ -237,12 +237,12 @@ impl Drop for Dev {
 }
 
 impl Samples {
-    fn add(&mut self, row: Row, own: f64, peer: Option<f64>) {
+    fn add(&mut self, row: Measure, own: f64, peer: Option<f64>) {
         self.0.push((row, own, peer));
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let figure = |(row, id, unit, what, target): RowText| {
+        let figure = |(row, id, unit, what, target): MeasureText| {
             let runs = self.0.iter().filter(|(of, ..)| *of == row);
             let own = spread(runs.clone().map(|(_, own, _)| *own).collect())?;
             let peer = spread(runs.filter_map(|(.., peer)| *peer).collect());

@@ -33,8 +33,6 @@ pub struct Controller {
     parts: Box<dyn AnyParts>,
 }
 
-// === impl ControllerParts ===
-
 /// [`ControllerParts`] without the type of the requests, so that one `Controller` type fits all.
 #[async_trait]
 trait AnyParts: Send {

@@ -27,7 +27,7 @@ pub(crate) struct Rerun {
 
 impl Rerun {
     /// Returns the run of an add without a delay.
-    pub(crate) fn now(priority: Priority, causes: Causes) -> Self {
+    pub(crate) fn at_once(priority: Priority, causes: Causes) -> Self {
         Self {
             priority,
             add_delay: AddDelay::Now,

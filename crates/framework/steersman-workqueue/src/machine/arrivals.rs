@@ -19,7 +19,7 @@ impl<T: Key> Machine<T> {
         let Some(mut due) = entry.due.take() else {
             return;
         };
-        let mut add = Rerun::now(due.priority, due.causes);
+        let mut add = Rerun::at_once(due.priority, due.causes);
         match due.retry {
             // WQ-11: this run begins before the retry is due, and the retry is kept in case the run fails.
             Some(retry) if retry.deadline > now => {
@@ -97,7 +97,7 @@ impl<T: Key> Machine<T> {
         };
         if let KeyStatus::Ready { .. } = entry.status {
             // A ready key stays ready, with the highest priority and all causes.
-            let add = Rerun::now(delay.priority, delay.causes.without(Causes::DELAY));
+            let add = Rerun::at_once(delay.priority, delay.causes.without(Causes::DELAY));
             self.raise(slot, add);
             return false;
         }

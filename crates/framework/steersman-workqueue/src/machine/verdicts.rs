@@ -29,7 +29,7 @@ impl<T: Key> Machine<T> {
             Verdict::Backoff => Causes::NONE,
             _ => Causes::DELAY,
         };
-        let mut add = Rerun::now(priority, causes);
+        let mut add = Rerun::at_once(priority, causes);
         if let Some(again) = again {
             if verdict != Verdict::Backoff || again.add_delay != AddDelay::Backoff {
                 return self.run_again(slot, again, asked, now);

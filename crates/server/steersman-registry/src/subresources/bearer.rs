@@ -8,7 +8,7 @@ use steersman_auth::{CREDENTIAL_ID, ForeignToken, SECRET_ISSUER, User};
 use steersman_store::Stored;
 
 use crate::state::registry::Registry;
-use crate::values;
+use crate::values::{self, text};
 
 const UNKNOWN: &str = "invalid bearer token";
 /// The message that a token is bound to a Pod, Secret or Node that was deleted.
@@ -112,9 +112,9 @@ impl Registry {
             }
         }
         let private = &claims["kubernetes.io"];
-        let namespace = text(private, "namespace");
+        let namespace = text(&private["namespace"]);
         let account = &private["serviceaccount"];
-        let (name, claimed) = (text(account, "name"), text(account, "uid"));
+        let (name, claimed) = (text(&account["name"]), text(&account["uid"]));
         let Some(found) = self.object(("", "serviceaccounts"), namespace, name) else {
             return Err(format!("serviceaccounts \"{name}\" not found"));
         };
@@ -143,7 +143,7 @@ impl Registry {
             if bound.is_null() {
                 continue;
             }
-            let (name, uid) = (text(bound, "name"), text(bound, "uid"));
+            let (name, uid) = (text(&bound["name"]), text(&bound["uid"]));
             if checked {
                 self.is_there((kind, plural), (place, name), uid, now)?;
             }
@@ -190,10 +190,6 @@ fn is_gone(object: &Stored, now: Timestamp) -> bool {
     let deleted = object.meta("deletionTimestamp").parse::<Timestamp>();
     let deleted = deleted.and_then(|deleted| deleted.checked_add(LEEWAY));
     deleted.is_ok_and(|deleted| deleted < now)
-}
-
-pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-    value[field].as_str().unwrap_or_default()
 }
 
 /// Returns the text, or the texts in the list, of a JSON value.

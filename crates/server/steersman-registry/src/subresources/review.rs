@@ -8,7 +8,7 @@ use steersman_apimachinery::{go, names, order};
 use steersman_auth::{Attributes, User};
 use steersman_schema::resource::Resource;
 
-use super::bearer::{text, texts};
+use super::bearer::texts;
 use crate::admission::attributes::WriteAdmission;
 use crate::admission::mutation_progress::MutationProgress;
 use crate::objects::managed::{self, Ownership};
@@ -16,7 +16,7 @@ use crate::requests::intake::{self, ObjectOrigin};
 use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, WriteOptions};
 use crate::state::registry::Registry;
-use crate::values::items;
+use crate::values::{items, text};
 use crate::verbs::create::place;
 
 const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
@@ -72,7 +72,7 @@ impl Registry {
     }
 
     fn token_review(&self, mut review: Value) -> Result<Value, Status> {
-        let token = text(&review["spec"], "token");
+        let token = text(&review["spec"]["token"]);
         if token.is_empty() {
             let message = "token is required for TokenReview in authentication";
             return Err(Status::bad_request(message));
@@ -90,7 +90,7 @@ impl Registry {
     }
 
     fn rules_review(&self, review: &Value, user: &User) -> Result<Value, Status> {
-        let namespace = text(&review["spec"], "namespace");
+        let namespace = text(&review["spec"]["namespace"]);
         if namespace.is_empty() {
             return Err(Status::bad_request("no namespace on request"));
         }
@@ -150,7 +150,7 @@ impl Registry {
 }
 
 fn subject(spec: &Value) -> User {
-    let mut user = User::new(text(spec, "user")).uid(text(spec, "uid"));
+    let mut user = User::new(text(&spec["user"])).uid(text(&spec["uid"]));
     user.groups = texts(&spec["groups"]);
     let extra = spec["extra"].as_object().into_iter().flatten();
     user.extra = extra.map(|(k, v)| (k.clone(), texts(v))).collect();
@@ -162,16 +162,16 @@ fn attributes(spec: &Value) -> Attributes {
     if resource.is_null() {
         let path = &spec["nonResourceAttributes"];
         return Attributes {
-            verb: text(path, "verb").to_owned(),
-            path: Some(text(path, "path").to_owned()),
+            verb: text(&path["verb"]).to_owned(),
+            path: Some(text(&path["path"]).to_owned()),
             ..Attributes::default()
         };
     }
-    let (group, plural) = (text(resource, "group"), text(resource, "resource"));
-    let (verb, name) = (text(resource, "verb"), text(resource, "name"));
-    let namespace = text(resource, "namespace");
+    let (group, plural) = (text(&resource["group"]), text(&resource["resource"]));
+    let (verb, name) = (text(&resource["verb"]), text(&resource["name"]));
+    let namespace = text(&resource["namespace"]);
     let mut asked = Attributes::of(verb, group, plural, name).within(namespace);
-    text(resource, "subresource").clone_into(&mut asked.subresource);
+    text(&resource["subresource"]).clone_into(&mut asked.subresource);
     asked
 }
 
@@ -181,7 +181,7 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     let local = kind == "LocalSubjectAccessReview";
     // Upstream prints the Go struct here, so the names of its fields start with capital letters.
-    let [asked_path, verb] = ["path", "verb"].map(|field| Value::from(text(path, field)));
+    let [asked_path, verb] = ["path", "verb"].map(|field| Value::from(text(&path[field])));
     let shown = format!("{{\"Path\":{asked_path},\"Verb\":{verb}}}");
     let mut errors = Vec::new();
     match (resource.is_null(), path.is_null()) {
@@ -197,7 +197,7 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
         }
         _ => {}
     }
-    let nobody = text(spec, "user").is_empty() && items(&spec["groups"]).is_empty();
+    let nobody = text(&spec["user"]).is_empty() && items(&spec["groups"]).is_empty();
     if kind != "SelfSubjectAccessReview" && nobody {
         let detail = "at least one of user or group must be specified";
         errors.push(FieldError::invalid("spec.user", "\"\"", detail));
@@ -205,7 +205,7 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
     check_selectors(resource, &mut errors);
     check_metadata(&review["metadata"], local, &mut errors);
     if local {
-        let namespace = text(resource, "namespace");
+        let namespace = text(&resource["namespace"]);
         if !resource.is_null() && namespace != metadata::text(review, "namespace") {
             let (field, value) = ("spec.resourceAttributes.namespace", go::quote(namespace));
             let detail = "must match metadata.namespace";
@@ -248,7 +248,7 @@ fn check_selectors(resource: &Value, errors: &mut Vec<FieldError>) {
             continue;
         }
         let at = format!("spec.resourceAttributes.{field}");
-        let raw = text(selector, "rawSelector");
+        let raw = text(&selector["rawSelector"]);
         let requirements = items(&selector["requirements"]);
         if !raw.is_empty() && !requirements.is_empty() {
             let detail = "may not specified at the same time as requirements";
@@ -268,14 +268,14 @@ fn check_selectors(resource: &Value, errors: &mut Vec<FieldError>) {
 
 /// Validates one requirement of a selector. Unknown operators are accepted, because newer clients may send them.
 fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Vec<FieldError>) {
-    let key = text(requirement, "key");
+    let key = text(&requirement["key"]);
     if !label && key.is_empty() {
         let field = format!("{at}.key");
         errors.push(FieldError::required(field, "must be specified"));
     }
     let values = items(&requirement["values"]);
     let field = format!("{at}.values");
-    match text(requirement, "operator") {
+    match text(&requirement["operator"]) {
         "In" | "NotIn" if values.is_empty() => {
             let detail = "must be specified when `operator` is 'In' or 'NotIn'";
             errors.push(FieldError::required(field, detail));
@@ -307,11 +307,11 @@ fn ignored(resource: &Value) -> String {
     let mut problems = Vec::new();
     for field in ["fieldSelector", "labelSelector"] {
         let selector = &resource[field];
-        let raw = text(selector, "rawSelector");
+        let raw = text(&selector["rawSelector"]);
         let requirements = items(&selector["requirements"]);
         let readable = |requirement: &&Value| {
             let many = items(&requirement["values"]).len();
-            match text(requirement, "operator") {
+            match text(&requirement["operator"]) {
                 "In" | "NotIn" => many == 1 || (field == "labelSelector" && many > 0),
                 "Exists" | "DoesNotExist" => field == "labelSelector",
                 _ => false,

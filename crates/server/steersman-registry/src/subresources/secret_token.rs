@@ -12,11 +12,12 @@ use serde_json::Value;
 use steersman_auth::{SERVICE_ACCOUNT_PREFIX, User};
 use steersman_store::Stored;
 
-use super::bearer::{INVALIDATED, ValidToken, text};
+use super::bearer::{INVALIDATED, ValidToken};
 use crate::objects::field_owners::SERVER;
 use crate::requests::metadata;
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
+use crate::values::text;
 
 /// The label of a Secret with which kube-controller-manager makes a long unused token invalid.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
@@ -124,7 +125,7 @@ fn day(at: Timestamp) -> String {
 }
 
 fn wanted_text<'a>(claims: &'a Value, name: &str, title: &str) -> Result<&'a str, String> {
-    match text(claims, name) {
+    match text(&claims[name]) {
         "" => Err(format!("{title} claim is missing")),
         text => Ok(text),
     }

@@ -5,10 +5,9 @@ use serde_json::{Value, json};
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 
-use super::bearer::text;
 use crate::requests::metadata;
 use crate::state::registry::Registry;
-use crate::values::items;
+use crate::values::{items, text};
 use crate::verbs::acts::ActRequest;
 
 /// The number of seconds for which kubelets request the tokens of Pods. For just this duration, kube-apiserver issues a
@@ -107,7 +106,7 @@ impl Registry {
         (namespace, account): (&str, &str),
         bound: &Value,
     ) -> Result<(), Status> {
-        let (kind, version) = (text(bound, "kind"), text(bound, "apiVersion"));
+        let (kind, version) = (text(&bound["kind"]), text(&bound["apiVersion"]));
         let (plural, key) = match (version, kind) {
             ("v1", "Pod") => ("pods", "pod"),
             ("v1", "Secret") => ("secrets", "secret"),
@@ -119,7 +118,7 @@ impl Registry {
                 )));
             }
         };
-        let name = text(bound, "name");
+        let name = text(&bound["name"]);
         let namespace = if plural == "nodes" { "" } else { namespace };
         let found = self.existing(("", plural), namespace, name)?;
         if key == "pod" && found.value["spec"]["serviceAccountName"] != account {
@@ -129,7 +128,7 @@ impl Registry {
             )));
         }
         let uid = found.meta("uid");
-        let wanted = text(bound, "uid");
+        let wanted = text(&bound["uid"]);
         if !wanted.is_empty() && wanted != uid {
             let why = format!(
                 "the UID in the bound object reference ({wanted}) does not match the UID in record. The object might have been deleted and then recreated"
@@ -137,7 +136,7 @@ impl Registry {
             return Err(Status::conflict(GroupResource::new("", kind), name, &why));
         }
         claims[key] = json!({ "name": name, "uid": uid });
-        let node = text(&found.value["spec"], "nodeName");
+        let node = text(&found.value["spec"]["nodeName"]);
         if key == "pod" && !node.is_empty() {
             claims["node"] = match self.object(("", "nodes"), "", node) {
                 Some(found) => json!({ "name": node, "uid": found.meta("uid") }),
