@@ -1,4 +1,4 @@
-//! Makes the packages of the API server, offline and reproducibly.
+//! Makes the packages of the API server and of the command `cargo steersman`, offline and reproducibly.
 //!
 //! The bytes depend on the sources, the compiler and the time of the last commit (or `SOURCE_DATE_EPOCH`): files have a
 //! fixed order, owner and mode, and the program holds no path of this machine.
@@ -13,6 +13,7 @@ mod build;
 mod envtest;
 mod wheel;
 mod image;
+mod command;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,7 +40,7 @@ pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
     for platform in &platforms {
         let program = match &asked.program {
             Some(path) => read(path)?,
-            None => read(&build::build(root, platform)?)?,
+            None => read(&build::build(root, platform, PROGRAM)?)?,
         };
         let name = format!("{}/{PROGRAM}", platform.name());
         write(&out, &PackedFile::program(&name, program.clone()))?;
@@ -50,6 +51,13 @@ pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
         if platform.is_linux() {
             image::write(root, &out, platform, program)?;
         }
+        let command = match &asked.command {
+            Some(path) => path.clone(),
+            None => build::build(root, platform, command::COMMAND)?,
+        };
+        for file in command::packages(root, platform, &command, &packing)? {
+            write(&out, &file)?;
+        }
     }
     let index = envtest::index(&asked.version, &asked.base_url, &archives);
     write(&out, &index)
@@ -57,13 +65,18 @@ pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
 
 /// Builds the packed program for this machine; `None` if there are no packages for this machine.
 pub(crate) fn program(root: &Path) -> Result<Option<PathBuf>, String> {
-    let built = Platform::of_this_machine().map(|platform| build::build(root, &platform));
+    let built = Platform::of_this_machine().map(|platform| build::build(root, &platform, PROGRAM));
     built.transpose()
 }
 
 fn platforms(asked: &Dist) -> Result<Vec<Platform>, String> {
-    if asked.program.is_some() && asked.targets.len() > 1 {
-        return Err("--program is a program of one target: name only that target".to_owned());
+    let given = [("--program", &asked.program), ("--command", &asked.command)];
+    if let Some((flag, _)) = given.iter().find(|(_, path)| path.is_some())
+        && asked.targets.len() > 1
+    {
+        return Err(format!(
+            "{flag} is a program of one target: name only that target"
+        ));
     }
     let targets = asked.targets.iter();
     targets.map(|target| Platform::of(target)).collect()

@@ -187,6 +187,9 @@ pub(crate) struct Dist {
     /// Packs this program instead of building one.
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
+    /// Packs this `cargo-steersman` instead of building one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) command: Option<PathBuf>,
     /// The address below which the archives will be found, for the index. `setup-envtest` reads HTTP and HTTPS only.
     #[arg(long, default_value = "http://127.0.0.1:8000", value_name = "URL")]
     pub(crate) base_url: String,

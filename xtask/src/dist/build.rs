@@ -7,14 +7,14 @@ use std::process::Command;
 use cargo_metadata::MetadataCommand;
 
 use super::platform::Platform;
-use super::{PROGRAM, elf, read};
+use super::{elf, read};
 use crate::cargo;
 
 /// The profile of `Cargo.toml` that the program is built with.
 const PROFILE: &str = "dist";
 
-/// Builds the program and returns its path. Errors name what the target needs and this machine does not have.
-pub(super) fn build(root: &Path, platform: &Platform) -> Result<PathBuf, String> {
+/// Builds a program, of the package with its name, and returns its path. Errors name what the target needs and this machine does not have.
+pub(super) fn build(root: &Path, platform: &Platform, program: &str) -> Result<PathBuf, String> {
     let target = platform.target;
     check_standard_library(target)?;
     let metadata = MetadataCommand::new()
@@ -26,8 +26,8 @@ pub(super) fn build(root: &Path, platform: &Platform) -> Result<PathBuf, String>
     let mut command = cargo::command(root);
     command
         .args(["build", "--locked", "--offline", "--profile", PROFILE])
-        .args(["--target", target, "--package", PROGRAM])
-        .args(["--bin", PROGRAM])
+        .args(["--target", target, "--package", program])
+        .args(["--bin", program])
         // Compilers of C write the time of the build into the allocator, unless this names another one. The same for
         // each commit, because cargo does not compile C again for it.
         .env("SOURCE_DATE_EPOCH", "0")
@@ -41,19 +41,19 @@ pub(super) fn build(root: &Path, platform: &Platform) -> Result<PathBuf, String>
         .map_err(|error| format!("cargo could not be started: {error}"))?;
     if !status.success() {
         return Err(format!(
-            "{PROGRAM} could not be built for {target}; the message above names the cause. A static program needs the \
+            "{program} could not be built for {target}; the message above names the cause. A static program needs the \
              static C library of the target (libc.a: `libc6-dev` of Debian, `glibc-static` of Fedora), and a crate that \
              was never downloaded needs `cargo fetch --locked`"
         ));
     }
-    let program = folder.join(target).join(PROFILE).join(PROGRAM);
-    if platform.is_linux() && !elf::is_static(&read(&program)?) {
+    let path = folder.join(target).join(PROFILE).join(program);
+    if platform.is_linux() && !elf::is_static(&read(&path)?) {
         return Err(format!(
             "{}: the program needs a dynamic loader; build it with `-C target-feature=+crt-static`",
-            program.display()
+            path.display()
         ));
     }
-    Ok(program)
+    Ok(path)
 }
 
 fn check_standard_library(target: &str) -> Result<(), String> {

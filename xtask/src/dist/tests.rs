@@ -26,6 +26,8 @@ fn asked(folder: &Path, out: &str) -> Dist {
         version: "v1.36.0".to_owned(),
         out: folder.join(out),
         targets: vec!["x86_64-unknown-linux-gnu".to_owned()],
+        // The command is run for its completions.
+        command: Some("/usr/bin/true".into()),
         program: Some(program),
         base_url: "http://127.0.0.1:8000".to_owned(),
         quick: true,
@@ -52,9 +54,16 @@ fn the_same_program_makes_the_same_packages() {
         "steersman_apiserver-{}-py3-none-manylinux_2_17_x86_64.musllinux_1_1_x86_64.whl",
         env!("CARGO_PKG_VERSION")
     );
+    let command = format!(
+        "cargo-steersman-x86_64-unknown-linux-gnu-v{}.tar.gz",
+        env!("CARGO_PKG_VERSION")
+    );
+    let hash = format!("{command}.sha256");
     assert_eq!(
         names,
         [
+            command.as_str(),
+            hash.as_str(),
             "container/Containerfile",
             "container/linux-amd64/steersman-apiserver",
             "envtest-releases.yaml",

@@ -1,0 +1,78 @@
+//! Packs the command `cargo steersman`, in an archive with the names that `cargo binstall` looks for.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::file::{PackedFile, Packing};
+use super::hash::sha256_hex;
+use super::platform::Platform;
+use super::{read, tar};
+use crate::cargo;
+
+pub(super) const COMMAND: &str = "cargo-steersman";
+
+/// The shells that the archive has completions for.
+const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
+
+/// Returns the archive with the program, the licence and the completions of shells, and the file with its SHA-256.
+pub(super) fn packages(
+    root: &Path,
+    platform: &Platform,
+    program: &Path,
+    packing: &Packing,
+) -> Result<[PackedFile; 2], String> {
+    let name = format!(
+        "{COMMAND}-{}-v{}",
+        platform.target,
+        env!("CARGO_PKG_VERSION")
+    );
+    let licence = root.join("LICENSE");
+    let licence = fs::read(&licence).map_err(|error| format!("{}: {error}", licence.display()))?;
+    let mut files = vec![
+        PackedFile::program(&format!("{name}/{COMMAND}"), read(program)?),
+        PackedFile::data(&format!("{name}/LICENSE"), licence),
+    ];
+    for shell in SHELLS {
+        let text = completions(root, platform, program, shell)?;
+        let path = format!("{name}/completions/{COMMAND}.{shell}");
+        files.push(PackedFile::data(&path, text));
+    }
+    let archive = format!("{name}.tar.gz");
+    let bytes = tar::tar_gz(&files, packing)?;
+    // The form of `sha256sum`, so that `sha256sum --check` reads it.
+    let line = format!("{}  {archive}\n", sha256_hex(&bytes));
+    let hash = PackedFile::data(&format!("{archive}.sha256"), line);
+    Ok([PackedFile::data(&archive, bytes), hash])
+}
+
+/// Returns the completions of a shell, as the command prints them. A program of another platform cannot run here, so the
+/// command is built for this machine, too.
+fn completions(
+    root: &Path,
+    platform: &Platform,
+    program: &Path,
+    shell: &str,
+) -> Result<Vec<u8>, String> {
+    let mut command = if Platform::of_this_machine().as_ref() == Some(platform) {
+        Command::new(program)
+    } else {
+        let mut command = cargo::command(root);
+        command.args([
+            "run", "--locked", "--offline", "--quiet", "--package", COMMAND, "--",
+        ]);
+        command
+    };
+    command.args(["steersman", "completions", shell]);
+    let output = command.output();
+    let output = output.map_err(|error| format!("{command:?} could not be started: {error}"))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let why = String::from_utf8_lossy(&output.stderr);
+    Err(format!(
+        "{command:?} ended with {}: {}",
+        output.status,
+        why.trim()
+    ))
+}
