@@ -185,7 +185,7 @@ pub enum Error {
     /// The cache options of one kind contradict themselves.
     #[error("the cache options for {kind} cannot be used: {problem}")]
     Options {
-        /// The kind of the options.
+        /// The kind that the options are for.
         kind: Kind,
         /// The contradiction and its remedy.
         problem: String,

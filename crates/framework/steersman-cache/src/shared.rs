@@ -301,7 +301,8 @@ impl SharedCache {
         Some(Arc::clone(counts))
     }
 
-    /// Returns the informer of a namespace, created if needed, and the result of `obtain`.
+    /// Finds or creates the informer of a kind in a namespace, and calls `obtain` with it, before a new informer
+    /// starts. Returns a guard that keeps the informer from ending as idle, and the result of `obtain`.
     fn entry<R>(
         &self,
         kind: &Kind,

@@ -107,8 +107,8 @@ impl ReflectorMachine {
         }
         match &self.phase {
             ReflectorPhase::Empty | ReflectorPhase::Streaming => ReflectorStep::Stream {
-                // A streaming list asks for the newest state, because "any version" may be older than the versions seen
-                // before.
+                // A streaming list must reach the version in `list_from`, if that is an exact one. Otherwise it asks
+                // for the newest state, never for "any version", which may be older than the versions seen before.
                 version: if self.list_from.is_exact() {
                     self.list_from.clone()
                 } else {
