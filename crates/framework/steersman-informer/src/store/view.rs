@@ -344,7 +344,8 @@ impl View {
         }
     }
 
-    /// Adds an object that decodes to the indexes, or records its error. Returns whether the object decodes.
+    /// Adds an object that decodes to the indexes, or records the error of an object that does not decode. Returns
+    /// whether the object decodes.
     fn index_or_mark(
         &mut self,
         new: &RawEntry,
