@@ -41,7 +41,8 @@ pub enum Error {
          or read live"
     )]
     NotStarted {
-        /// The kind of the read. It is declared now, and readable once the cache runs and has synced.
+        /// The kind of the read. An informer for the read exists now, so that the kind is readable once the cache runs
+        /// and the informer has synced.
         kind: Kind,
     },
     /// The cache has stopped and no longer serves its objects, which would become stale.
@@ -185,7 +186,7 @@ pub enum Error {
     /// The cache options of one kind contradict themselves.
     #[error("the cache options for {kind} cannot be used: {problem}")]
     Options {
-        /// The kind of the options.
+        /// The kind that the options are for.
         kind: Kind,
         /// The contradiction and its remedy.
         problem: String,

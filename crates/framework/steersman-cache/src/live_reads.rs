@@ -35,7 +35,7 @@ pub struct LiveReads {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveIdentity {
-    /// The key of the object; its name is empty if it cannot be read from the answer.
+    /// The key of the object. The name in the key is empty if the server's answer has no readable name.
     pub key: ObjectKey,
     /// The uid of the object, which an object that was created again does not share.
     pub uid: String,

@@ -48,7 +48,7 @@ impl<K: Object> Reads<K> {
         shared: Arc<SharedCache>,
         coverage: impl FnOnce(&SharedCache) -> Arc<Coverage>,
     ) -> Self {
-        // The number is read before the coverage, so that a change in between makes the coverage outdated.
+        // The number of changes is read before the coverage, so that a change in between makes the coverage outdated.
         let as_of = shared.scope.changes();
         Self {
             coverage: coverage(&shared),

@@ -301,7 +301,8 @@ impl SharedCache {
         Some(Arc::clone(counts))
     }
 
-    /// Returns the informer of a namespace, created if needed, and the result of `obtain`.
+    /// Finds or creates the informer of a kind in a namespace, and calls `obtain` with it, before a new informer
+    /// starts. Returns a guard that keeps the informer from ending as idle, and the result of `obtain`.
     fn entry<R>(
         &self,
         kind: &Kind,
@@ -428,9 +429,9 @@ impl SharedCache {
         let _phase = phase.wait_for(is).await;
     }
 
-    /// Waits for the future of `says` on every informer that exists when the cache starts to run, at most for the sync
-    /// timeout and until the cache stops. Returns these informers, without those that a read starts meanwhile. Returns
-    /// `None` if the cache did not start in time.
+    /// Waits until the cache runs, and then for the future of `says` on every informer that exists at that moment, at
+    /// most for the sync timeout and until the cache stops. Returns these informers, without those that a read starts
+    /// meanwhile. Returns `None` if the cache did not start in time.
     pub(crate) async fn wait_for_all<F: Future<Output = bool>>(
         &self,
         says: impl Fn(InformerEntry) -> F,

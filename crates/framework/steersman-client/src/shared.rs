@@ -130,7 +130,7 @@ impl SharedClient {
         sender.own.owed(&sender.options, sender.writer, kind, read)
     }
 
-    /// Waits until the cache has seen these writes, at most for [`ClientOptions::own_write_wait`].
+    /// Waits until the cache has seen the writes in `notes`, at most for [`ClientOptions::own_write_wait`].
     pub(crate) async fn wait(&self, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> WaitOutcome {
         let sender = &self.sender;
         sender.own.wait(&sender.options, kind, read, notes).await

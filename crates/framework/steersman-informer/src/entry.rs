@@ -244,7 +244,8 @@ impl RawEntry {
         self.inner.body.cached()
     }
 
-    /// Returns the object decoded as a `K`, and caches it. Decoding takes long, so the caller must hold no lock.
+    /// Returns the object decoded as a `K`, and caches it if the budget can make room. Decoding takes long, so the
+    /// caller must hold no lock.
     pub(crate) fn decoded<K: Object>(&self) -> DecodeResult<K> {
         self.inner.decoded()
     }

@@ -29,7 +29,8 @@ impl Fanout {
         }
     }
 
-    /// Adds a subscriber, under the writer's lock. It gets the `present` objects first (FAN-1), then any sync marker.
+    /// Adds a subscriber, under the writer's lock. The subscriber gets the `present` objects first (FAN-1), and then,
+    /// if `sync_marker` is set, the marker that ends the initial objects.
     pub(crate) fn join<'a, K>(
         &mut self,
         handle: &Arc<ViewHandle>,

@@ -112,7 +112,8 @@ impl UntypedInformer {
     }
 
     /// Returns whether the store holds this version of an object, and an apply with this digest would change nothing in
-    /// it (CLIENT-12). Only applies of field managers are known that the list and the watch recognise.
+    /// it (CLIENT-12). Returns true only for applies by the field managers that were passed to
+    /// [`ApiListWatch::recognise_applies`](steersman_api::ApiListWatch::recognise_applies).
     pub fn is_applied(
         &self,
         key: &ObjectKey,

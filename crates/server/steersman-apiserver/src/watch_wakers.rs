@@ -33,7 +33,8 @@ pub(crate) struct WatchWaker {
 #[derive(Debug, Default)]
 pub(crate) struct StorageWakers {
     wakers: Vec<Weak<WatchWaker>>,
-    /// The end of the current round; `None` if few watches were woken.
+    /// The time until which changes do not wake the watches at once; may be past. `None` if the last change woke at
+    /// most fifty watches, so that the next change wakes them at once.
     ends: Option<Instant>,
     /// Whether there was a change in the round, for which the watches are woken at its end.
     waits: bool,
@@ -147,7 +148,8 @@ mod tests {
         assert!(waker.poll_woken(&context).is_pending());
         wake();
         assert!(waker.poll_woken(&context).is_ready());
-        // Here the task checks for changes; it has not seen later ones.
+        // A real task would check for changes at this point. The next two changes come after that check, so they must
+        // wake the task again, once for both.
         wake();
         wake();
         assert!(waker.poll_woken(&context).is_ready());

@@ -51,7 +51,7 @@ pub(crate) struct LoopDetector {
 
 #[derive(Debug)]
 struct WritingRequest {
-    /// The writes of the request's previous run that alone caused this run.
+    /// The previous run's writes that caused this run; empty if anything else also caused it.
     causes: Vec<OwnWrite>,
     writes: Vec<OwnWrite>,
     last: Instant,

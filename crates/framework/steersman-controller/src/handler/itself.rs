@@ -62,6 +62,7 @@ fn is_status_only<K: Object>(old: &Entry<K>, new: &Entry<K>) -> bool {
         && old.labels() == new.labels()
         && old.owner_references() == new.owner_references()
         // Hashes are compared, because decoding both objects would delay the deliveries of all objects. If changed
-        // annotations have equal hashes, the update only waits for the backoff.
+        // annotations have equal hashes, the update counts as status-only, so that at worst an object in backoff runs
+        // later.
         && old.annotations_hash() == new.annotations_hash()
 }

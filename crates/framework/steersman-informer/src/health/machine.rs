@@ -93,7 +93,8 @@ impl HealthMachine {
             ServerReadiness::Ready => {
                 self.handle_answer();
             }
-            // Without a readiness check each informer keeps its own backoff.
+            // If the server's readiness cannot be checked, the server counts as up, so that each informer waits for its
+            // own backoff.
             ServerReadiness::Unsupported => {
                 self.availability = Availability::Up;
                 self.next = None;

@@ -29,9 +29,9 @@ type Map = ConfigMap;
 
 const KEYS: u64 = 8;
 
-/// Returns a map at a version, with the version as its value.
 const WHOLE: Projection = Projection::EveryField;
 
+/// Returns an entry of map `number` at a version, with the version as the value in the map.
 fn entry(number: u64, version: u64) -> DeltaItem {
     let mut map = Map::default();
     map.metadata.name = Some(format!("m{number}"));

@@ -16,7 +16,8 @@ use crate::state::Reason;
 /// The timeout of a watch, which the server enforces. Jitter keeps reflectors from ending their watches together.
 const WATCH: Duration = Duration::from_secs(290);
 const WATCH_JITTER: Duration = Duration::from_secs(20);
-/// How long a watch must have delivered live events to count as healthy, which forgets expirations and refusals.
+/// How long a watch must have delivered live events to count as healthy. The end of a healthy watch resets the counts
+/// of expirations and refusals.
 const WELL: Duration = Duration::from_secs(10);
 /// The number of broken streaming lists after which the reflector tries an ordinary list.
 const STREAMS: u32 = 2;
@@ -107,8 +108,8 @@ impl ReflectorMachine {
         }
         match &self.phase {
             ReflectorPhase::Empty | ReflectorPhase::Streaming => ReflectorStep::Stream {
-                // A streaming list asks for the newest state, because "any version" may be older than the versions seen
-                // before.
+                // A streaming list must reach the version in `list_from`, if that is an exact one. Otherwise it asks
+                // for the newest state, never for "any version", which may be older than the versions seen before.
                 version: if self.list_from.is_exact() {
                     self.list_from.clone()
                 } else {

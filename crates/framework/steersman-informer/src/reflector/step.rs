@@ -11,7 +11,7 @@ pub(crate) enum ReflectorStep {
     List {
         version: ResourceVersion,
         limit: Option<u32>,
-        /// The continue token; `None` begins the list anew.
+        /// The continue token; `None` requests the first page.
         page: Option<String>,
     },
     Watch {
@@ -32,7 +32,7 @@ pub(crate) enum ReflectorStep {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BookmarkEffect {
-    /// The bookmark advances the version of the watch at most.
+    /// The bookmark does no more than advance the version of the watch.
     Position,
     /// A streaming list is complete.
     Complete,

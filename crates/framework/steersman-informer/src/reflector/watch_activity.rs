@@ -10,7 +10,8 @@ pub(crate) const STALL: Duration = Duration::from_secs(30);
 pub(crate) const SHORT: Duration = Duration::from_secs(1);
 /// The interval in which kube-apiserver sends bookmarks.
 const BOOKMARK: Duration = Duration::from_secs(60);
-/// The longest interval at which bookmarks are expected. The watch times out before it could miss a rarer one.
+/// The longest interval at which bookmarks are expected. A longer one would be of no use, because the watch times out
+/// before a missing bookmark could be noticed.
 const BOOKMARK_CAP: Duration = Duration::from_secs(240);
 
 /// The times of the last events of the open watch.

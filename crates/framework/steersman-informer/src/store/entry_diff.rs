@@ -77,7 +77,7 @@ mod tests {
         let mut store: BTreeMap<&str, RawEntry> = BTreeMap::new();
         let mut known = KnownEntries::default();
         let steps = [
-            // The added names, the removed names, and the names of the expected difference.
+            // The names that are put and removed, and the names in the expected difference: `gone` and `new`.
             ("b d f", "", "", "b d f"),
             ("", "", "", ""),
             // Changes at both ends and in the middle.

@@ -97,8 +97,8 @@ impl ViewDecoder {
         self.handle.strong_count() > 0 && self.needs <= projection
     }
 
-    /// Decodes an object for a view that is not ready yet. The body caches the result, so that the view need not decode
-    /// it under the writer's lock when it becomes ready.
+    /// Decodes an object for a view that is not ready yet. The entry remembers that it decodes as the view's type, so
+    /// that the view need not decode it under the writer's lock when it becomes ready.
     pub(crate) fn decode_if_not_ready(&self, entry: &RawEntry) {
         if !self.ready {
             let _cached_by_the_body = (self.check)(entry);
@@ -344,7 +344,8 @@ impl View {
         }
     }
 
-    /// Adds an object that decodes to the indexes, or records its error. Returns whether the object decodes.
+    /// Adds an object that decodes to the indexes, or records the error of an object that does not decode. Returns
+    /// whether the object decodes.
     fn index_or_mark(
         &mut self,
         new: &RawEntry,

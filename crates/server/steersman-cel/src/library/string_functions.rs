@@ -113,11 +113,13 @@ fn find_from<'a>(text: &str, part: &str, from: Option<i64>, first: bool) -> Eval
     let from = match from {
         Some(from) => from,
         None if first => 0,
-        // Without a start index, `lastIndexOf` searches from the last character.
+        // `lastIndexOf` without a start index: an empty string is found at the end, and a string longer than the text
+        // is not found.
         None if part.is_empty() || text.len() < part.len() => {
             let end = i64::try_from(count).unwrap_or(i64::MAX);
             return Ok(Value::Int(if part.is_empty() { end } else { -1 }));
         }
+        // Any other string is searched from the last character.
         None => i64::try_from(count).unwrap_or(i64::MAX) - 1,
     };
     if part.is_empty() {

@@ -25,7 +25,8 @@ pub(crate) struct Selectors {
 }
 
 impl Selectors {
-    /// Parses the label selector and the field selector; 400 if one does not parse. `of` checks the fields later.
+    /// Parses the label selector and the field selector; 400 if one does not parse. Whether the resource supports the
+    /// fields is checked later, by [`Self::of`].
     pub(crate) fn parse(query: &ListQuery) -> Result<Self, Status> {
         Ok(Self {
             labels: LabelSelector::parse(query.label_selector.as_deref().unwrap_or_default())?,

@@ -106,7 +106,7 @@ fn store_7_reads_and_writes_do_not_wait_for_decoding() {
     std::thread::scope(|threads| {
         let read = threads.spawn(|| slow.get(&one));
         begun.recv().unwrap();
-        // Each of these reads holds the body's lock for a moment.
+        // Each of the next calls takes the body's lock for a moment, which must not wait for the reader that decodes.
         assert!(maps.get(&one).is_some());
         stored.raw_body().evict();
         stored.raw_body().repack();

@@ -9,7 +9,8 @@ use super::{DeltaSink, Reflector, ReflectorHost, now};
 use crate::reflector::failure::RequestFailure;
 use crate::reflector::step::WatchEnd;
 
-/// The longest time for which the check of a version delays the events of its watch.
+/// The timeout of the request that checks whether the server has reached the version of a silent watch (REFL-12). The
+/// events of the watch wait meanwhile.
 const LONGEST_CHECK: Duration = Duration::from_secs(5);
 
 impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {

@@ -127,7 +127,8 @@ impl Indexer {
             bytes: 0,
             version: AppliedVersion(version),
         };
-        // Before the first list every view is ready: how much of each object the list brings is not known yet.
+        // A view that was added before the first list counts as ready, because it was not known how much of each object
+        // the list brings. It is known now.
         let mut has_waiting = false;
         for view in &mut next.views {
             if view.ready && view.needs > projection {
