@@ -30,6 +30,7 @@ pub(crate) fn share_dependencies(folder: &Path) {
         manifest["dev-dependencies"]["steersman-harness"].clone();
     let features = manifest["dependencies"]["tokio"]["features"].as_array_mut();
     features.unwrap().push("test-util");
+    manifest.remove("profile");
     let mut text = manifest.to_string();
     let of_workspace = std::fs::read_to_string(workspace().join("Cargo.toml")).unwrap();
     let mut is_profile = false;
