@@ -4,7 +4,7 @@ pub(crate) mod declaration;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 use steersman_cache::Cache;
 use steersman_object::Kind;
 
@@ -34,15 +34,14 @@ pub struct Controller {
 }
 
 /// [`ControllerParts`] without the type of the requests, so that one `Controller` type fits all.
-#[async_trait]
 trait AnyParts: Send {
     fn declare(&self, cache: &Cache) -> Result<(), ControllerError>;
     fn declare_in(&self, clusters: &Clusters) -> Result<(), ControllerError>;
-    async fn run(
+    fn run(
         self: Box<Self>,
         start: StartContext,
         status: ControllerStatus,
-    ) -> Result<(), ControllerError>;
+    ) -> BoxFuture<'static, Result<(), ControllerError>>;
 }
 
 // === impl Controller ===
@@ -164,7 +163,6 @@ impl Controller {
     }
 }
 
-#[async_trait]
 impl<R: RequestKey> AnyParts for ControllerParts<R> {
     fn declare(&self, cache: &Cache) -> Result<(), ControllerError> {
         for watch in &self.sources.watches {
@@ -191,11 +189,11 @@ impl<R: RequestKey> AnyParts for ControllerParts<R> {
         })
     }
 
-    async fn run(
+    fn run(
         self: Box<Self>,
         start: StartContext,
         status: ControllerStatus,
-    ) -> Result<(), ControllerError> {
-        run(*self, start, status).await
+    ) -> BoxFuture<'static, Result<(), ControllerError>> {
+        Box::pin(run(*self, start, status))
     }
 }

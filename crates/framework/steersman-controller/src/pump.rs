@@ -4,9 +4,8 @@ use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use futures::channel::oneshot;
-use futures::future::{FutureExt, join_all};
+use futures::future::{BoxFuture, FutureExt, join_all};
 use steersman_cache::internal::{CacheInternals as _, NamespacedInformer};
 use steersman_cache::{Cache, Error};
 use steersman_informer::{Delivery, Informer, Subscription};
@@ -143,13 +142,14 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
     }
 }
 
-#[async_trait]
 impl<K: Object, P: ControllerTarget> AnySource<P::Key> for InformerWatch<K, P> {
-    async fn run(self: Box<Self>, _: Cache, sink: Sink<P::Key>) -> PumpEnd {
-        let (tell, _) = oneshot::channel();
-        pump(self.informer.subscribe(), Arc::new(self.route), sink, tell).await;
-        // An informer of another owner may end; the controller goes on.
-        PumpEnd::Finished
+    fn run(self: Box<Self>, _: Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
+        Box::pin(async move {
+            let (tell, _) = oneshot::channel();
+            pump(self.informer.subscribe(), Arc::new(self.route), sink, tell).await;
+            // An informer of another owner may end; the controller goes on.
+            PumpEnd::Finished
+        })
     }
 }
 

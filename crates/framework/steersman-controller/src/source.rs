@@ -9,8 +9,7 @@ pub(crate) mod periodic;
 
 use std::panic::AssertUnwindSafe;
 
-use async_trait::async_trait;
-use futures::future::FutureExt;
+use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, StreamExt};
 use steersman_cache::{Cache, Error};
 use steersman_informer::{Informer, Subscription};
@@ -28,21 +27,22 @@ pub use poll::{Poll, PollResults, poll};
 
 pub(crate) struct RequestStream<R>(pub(crate) BoxStream<'static, R>);
 
-#[async_trait]
 impl<R: RequestKey> AnySource<R> for RequestStream<R> {
-    async fn run(mut self: Box<Self>, _: Cache, sink: Sink<R>) -> PumpEnd {
-        let all = async {
-            while let Some(request) = self.0.next().await {
-                sink.request(request);
-                tokio::task::coop::consume_budget().await;
+    fn run(mut self: Box<Self>, _: Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
+        Box::pin(async move {
+            let all = async {
+                while let Some(request) = self.0.next().await {
+                    sink.request(request);
+                    tokio::task::coop::consume_budget().await;
+                }
+            };
+            match AssertUnwindSafe(all).catch_unwind().await {
+                Ok(()) => PumpEnd::Finished,
+                Err(payload) => PumpEnd::StreamPanicked {
+                    message: panic_text(&*payload).to_owned(),
+                },
             }
-        };
-        match AssertUnwindSafe(all).catch_unwind().await {
-            Ok(()) => PumpEnd::Finished,
-            Err(payload) => PumpEnd::StreamPanicked {
-                message: panic_text(&*payload).to_owned(),
-            },
-        }
+        })
     }
 }
 

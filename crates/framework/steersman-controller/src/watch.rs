@@ -10,7 +10,6 @@ pub(crate) mod added;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use steersman_cache::{Cache, Error};
@@ -85,13 +84,15 @@ pub(crate) struct Sink<R: RequestKey> {
 }
 
 /// A source of requests that its controller does not wait for at the start.
-#[async_trait]
+///
+/// `run` is no `async fn` of async-trait: the lifetimes in the where clause of such a method keep rustc from remembering which
+/// types are `Send`, so that each implementation took a second to compile.
 pub(crate) trait AnySource<R: RequestKey>: Send {
     fn watched_kind(&self) -> Option<&Kind> {
         None
     }
 
-    async fn run(self: Box<Self>, cache: Cache, sink: Sink<R>) -> PumpEnd;
+    fn run(self: Box<Self>, cache: Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd>;
 }
 
 pub(crate) struct Pump {

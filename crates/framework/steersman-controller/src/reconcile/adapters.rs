@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 
 use crate::action::Action;
 use crate::context::Context;
@@ -24,9 +24,12 @@ pub struct BoxReconciler<R = Request> {
     inner: Arc<dyn ErasedReconciler<R>>,
 }
 
-#[async_trait]
 trait ErasedReconciler<R>: Send + Sync {
-    async fn reconcile(&self, ctx: &Context, request: R) -> Result<Action, Error>;
+    fn reconcile<'a>(
+        &'a self,
+        ctx: &'a Context,
+        request: R,
+    ) -> BoxFuture<'a, Result<Action, Error>>;
 }
 
 /// Makes a reconciler of a function or closure, which gets the context by value.
@@ -73,9 +76,12 @@ impl<R: Send + 'static, T: Reconciler<R>> Reconciler<R> for Arc<T> {
     }
 }
 
-#[async_trait]
 impl<R: Send + 'static, T: Reconciler<R>> ErasedReconciler<R> for T {
-    async fn reconcile(&self, ctx: &Context, request: R) -> Result<Action, Error> {
-        Reconciler::reconcile(self, ctx, request).await
+    fn reconcile<'a>(
+        &'a self,
+        ctx: &'a Context,
+        request: R,
+    ) -> BoxFuture<'a, Result<Action, Error>> {
+        Box::pin(Reconciler::reconcile(self, ctx, request))
     }
 }

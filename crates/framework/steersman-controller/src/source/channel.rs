@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 use futures::stream::{Stream, StreamExt};
 use steersman_cache::Cache;
 use steersman_informer::{Entry, Event, Origin};
@@ -166,14 +166,15 @@ impl<T> Unsent<T> {
 
 // === impl ChannelWatch ===
 
-#[async_trait]
 impl<K: Object, P: ControllerTarget> AnySource<P::Key> for ChannelWatch<K, P> {
-    async fn run(mut self: Box<Self>, _: Cache, sink: Sink<P::Key>) -> PumpEnd {
-        while let Some(object) = self.channel.next().await {
-            let event = Event::created(Entry::new(object), Origin::Live);
-            sink.handle_caused(&self.route, &event, STREAM).await;
-            tokio::task::coop::consume_budget().await;
-        }
-        PumpEnd::Finished
+    fn run(mut self: Box<Self>, _: Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
+        Box::pin(async move {
+            while let Some(object) = self.channel.next().await {
+                let event = Event::created(Entry::new(object), Origin::Live);
+                sink.handle_caused(&self.route, &event, STREAM).await;
+                tokio::task::coop::consume_budget().await;
+            }
+            PumpEnd::Finished
+        })
     }
 }

@@ -5,7 +5,6 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures::future::{BoxFuture, FutureExt};
 use steersman_cache::Cache;
 use steersman_client::Client;
@@ -48,26 +47,27 @@ impl<R: RequestKey> Periodic<R> {
     }
 }
 
-#[async_trait]
 impl<R: RequestKey> AnySource<R> for Periodic<R> {
-    async fn run(self: Box<Self>, _: Cache, sink: Sink<R>) -> PumpEnd {
-        let mut jitter = Jitter::new(RandomState::new().hash_one(self.every));
-        let limit = self.every.max(LIMIT);
-        loop {
-            sleep(jitter.about(self.every)).await;
-            // SRC-6: an error or panic, of the function or of its future, loses this call alone.
-            let call = async { (self.function)(sink.client.clone()).await };
-            match timeout(limit, AssertUnwindSafe(call).catch_unwind()).await {
-                Ok(Ok(Ok(requests))) => {
-                    for request in requests {
-                        sink.request(request);
+    fn run(self: Box<Self>, _: Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
+        Box::pin(async move {
+            let mut jitter = Jitter::new(RandomState::new().hash_one(self.every));
+            let limit = self.every.max(LIMIT);
+            loop {
+                sleep(jitter.about(self.every)).await;
+                // SRC-6: an error or panic, of the function or of its future, loses this call alone.
+                let call = async { (self.function)(sink.client.clone()).await };
+                match timeout(limit, AssertUnwindSafe(call).catch_unwind()).await {
+                    Ok(Ok(Ok(requests))) => {
+                        for request in requests {
+                            sink.request(request);
+                        }
                     }
+                    Ok(Ok(Err(error))) => sink.periodic_failed(&error.chain()),
+                    Ok(Err(payload)) => sink.periodic_failed(&panic_text(&*payload)),
+                    Err(_) => sink.periodic_failed(&format_args!("it took more than {limit:?}")),
                 }
-                Ok(Ok(Err(error))) => sink.periodic_failed(&error.chain()),
-                Ok(Err(payload)) => sink.periodic_failed(&panic_text(&*payload)),
-                Err(_) => sink.periodic_failed(&format_args!("it took more than {limit:?}")),
             }
-        }
+        })
     }
 }
 

@@ -5,7 +5,6 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use async_trait::async_trait;
 use futures::future::{BoxFuture, FutureExt};
 use steersman_cache::Cache;
 use steersman_object::{Kind, Object};
@@ -169,32 +168,33 @@ impl Drop for AddedWatch {
 
 // === impl AnySource ===
 
-#[async_trait]
 impl<P: ControllerTarget> AnySource<P::Key> for WatchSet<P> {
     /// Runs the watches that are in the set, each until it is removed. Never ends by itself.
-    async fn run(self: Box<Self>, cache: Cache, sink: Sink<P::Key>) -> PumpEnd {
-        let mut members = self.shared.members.subscribe();
-        let mut last_id = 0;
-        let mut watches = JoinSet::new();
-        loop {
-            for (id, member) in later_than(last_id, &mut members) {
-                last_id = id;
-                let removed = member.removed.clone();
-                let task = (member.follow)(cache.clone(), sink.clone(), removed);
-                watches.spawn(member.removed.run_until_cancelled_owned(task));
-            }
-            tokio::select! {
-                changed = members.changed() => if changed.is_err() {
-                    return PumpEnd::Finished;
-                },
-                // A panic here is outside the closures of the user, so it ends the controller.
-                Some(end) = watches.join_next(), if !watches.is_empty() => {
-                    if let Some(Ok(panic)) = end.err().map(JoinError::try_into_panic) {
-                        resume_unwind(panic);
+    fn run(self: Box<Self>, cache: Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
+        Box::pin(async move {
+            let mut members = self.shared.members.subscribe();
+            let mut last_id = 0;
+            let mut watches = JoinSet::new();
+            loop {
+                for (id, member) in later_than(last_id, &mut members) {
+                    last_id = id;
+                    let removed = member.removed.clone();
+                    let task = (member.follow)(cache.clone(), sink.clone(), removed);
+                    watches.spawn(member.removed.run_until_cancelled_owned(task));
+                }
+                tokio::select! {
+                    changed = members.changed() => if changed.is_err() {
+                        return PumpEnd::Finished;
+                    },
+                    // A panic here is outside the closures of the user, so it ends the controller.
+                    Some(end) = watches.join_next(), if !watches.is_empty() => {
+                        if let Some(Ok(panic)) = end.err().map(JoinError::try_into_panic) {
+                            resume_unwind(panic);
+                        }
                     }
                 }
             }
-        }
+        })
     }
 }
 

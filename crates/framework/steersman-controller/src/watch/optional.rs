@@ -6,8 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use futures::future::{FutureExt, select_all};
+use futures::future::{BoxFuture, FutureExt, select_all};
 use futures::stream::{FuturesUnordered, StreamExt};
 use steersman_cache::internal::{CacheInternals as _, HeldInformers, NamespacedInformer};
 use steersman_cache::{Cache, InformerState};
@@ -47,14 +46,15 @@ struct OptionalEvents<K: Object, P: ControllerTarget> {
     removed: CancellationToken,
 }
 
-#[async_trait]
 impl<K: Object, P: ControllerTarget> AnySource<P::Key> for OptionalWatch<K, P> {
     fn watched_kind(&self) -> Option<&Kind> {
         Some(self.0.kind())
     }
 
-    async fn run(self: Box<Self>, cache: Cache, sink: Sink<P::Key>) -> PumpEnd {
-        follow_kind(Arc::new(self.0), cache, sink, CancellationToken::new()).await
+    fn run(self: Box<Self>, cache: Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
+        Box::pin(async move {
+            follow_kind(Arc::new(self.0), cache, sink, CancellationToken::new()).await
+        })
     }
 }
 

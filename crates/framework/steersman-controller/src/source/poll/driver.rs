@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::task::Poll as Progress;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures::future::{BoxFuture, FutureExt, poll_fn};
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt, once, unfold};
 use steersman_cache::Cache;
@@ -56,28 +55,29 @@ struct Returned<T> {
     state: Result<Option<T>, Error>,
 }
 
-#[async_trait]
 impl<K, T, R> AnySource<R> for Poll<K, T>
 where
     K: TypedObject,
     T: PartialEq + Send + Sync + 'static,
     R: RequestKey + From<ObjectKey>,
 {
-    async fn run(self: Box<Self>, cache: Cache, sink: Sink<R>) -> PumpEnd {
-        let seed = RandomState::new().hash_one(self.every);
-        let polling = Polling {
-            schedule: PollSchedule::new(self.every, self.max_concurrent, seed),
-            function: self.function,
-            limit: self.limit,
-            results: self.results,
-            kind: Kind::of::<K>(),
-            cache,
-            sink,
-            namespaces: FollowedNamespaces::default(),
-            informers: HashMap::new(),
-            deliveries: SelectAll::new(),
-        };
-        polling.run().await
+    fn run(self: Box<Self>, cache: Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
+        Box::pin(async move {
+            let seed = RandomState::new().hash_one(self.every);
+            let polling = Polling {
+                schedule: PollSchedule::new(self.every, self.max_concurrent, seed),
+                function: self.function,
+                limit: self.limit,
+                results: self.results,
+                kind: Kind::of::<K>(),
+                cache,
+                sink,
+                namespaces: FollowedNamespaces::default(),
+                informers: HashMap::new(),
+                deliveries: SelectAll::new(),
+            };
+            polling.run().await
+        })
     }
 }
 
