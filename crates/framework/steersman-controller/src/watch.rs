@@ -85,8 +85,8 @@ pub(crate) struct Sink<R: RequestKey> {
 
 /// A source of requests that its controller does not wait for at the start.
 ///
-/// `run` is no `async fn` of async-trait: the lifetimes in the where clause of such a method keep rustc from remembering which
-/// types are `Send`, so that each implementation took a second to compile.
+/// `run` returns a boxed future, because an `async fn` of async-trait takes rustc a second per implementation
+/// (docs/decisions/0041-a-newcomer-waits-for-little.md).
 pub(crate) trait AnySource<R: RequestKey>: Send {
     fn watched_kind(&self) -> Option<&Kind> {
         None
