@@ -11,8 +11,8 @@ pub(crate) fn command(root: &Path) -> Command {
     command
 }
 
-/// Removes the variables that the running cargo set for this program: the build script of `ring` depends on them, and every
-/// crate above it would be compiled again.
+/// Removes the variables that the running cargo set for this program: the build script of `ring` depends on them, and
+/// every crate above it would be compiled again.
 pub(crate) fn leave(command: &mut Command) {
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {

@@ -47,8 +47,9 @@ pub(crate) enum Chore {
     },
     /// Runs the benchmarks, each in a process of its own, and prints tables.
     Bench(Bench),
-    /// Makes the packages of `steersman-apiserver`: a static program, an archive and an index for `setup-envtest`, a
-    /// Python wheel, and a folder from which an image is built. The same sources make the same bytes.
+    /// Makes the packages of `steersman-apiserver` (a static program, an archive and an index for `setup-envtest`, a
+    /// Python wheel, and a folder from which an image is built) and an archive of `cargo steersman`. The same sources
+    /// make the same bytes.
     Dist(Dist),
     /// Runs seeded simulations of writes, faults and subscribers, and compares informers and caches with the server.
     Seeds(Seeds),

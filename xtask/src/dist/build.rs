@@ -13,7 +13,8 @@ use crate::cargo;
 /// The profile of `Cargo.toml` that the program is built with.
 const PROFILE: &str = "dist";
 
-/// Builds a program, of the package with its name, and returns its path. Errors name what the target needs and this machine does not have.
+/// Builds a program, of the package with its name, and returns its path. Errors name what the target needs and this
+/// machine does not have.
 pub(super) fn build(root: &Path, platform: &Platform, program: &str) -> Result<PathBuf, String> {
     let target = platform.target;
     check_standard_library(target)?;

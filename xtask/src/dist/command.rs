@@ -55,7 +55,9 @@ fn completions(
     shell: &str,
 ) -> Result<Vec<u8>, String> {
     let mut command = if Platform::of_this_machine().as_ref() == Some(platform) {
-        Command::new(program)
+        // A relative path without a slash would be looked for on the PATH.
+        let program = std::path::absolute(program);
+        Command::new(program.map_err(|error| format!("--command: {error}"))?)
     } else {
         let mut command = cargo::command(root);
         command.args([

@@ -1,5 +1,5 @@
-//! The certificates of operators, without tasks and connections: an authority that is kept in a Secret, the rotation of that
-//! authority, and the validity of any certificate chain.
+//! The certificates of operators, without tasks and connections: an authority that is kept in a Secret, the rotation
+//! of that authority, and the validity of any certificate chain.
 //!
 //! `steersman-webhook` drives the rotation, `steersman-serve` logs the state of the certificates that it presents, and
 //! `cargo steersman doctor` reports both.
