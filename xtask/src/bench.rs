@@ -7,7 +7,6 @@ mod table;
 mod draw;
 mod page;
 mod machine;
-mod build;
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +14,6 @@ use std::process::Stdio;
 
 use clap::ValueEnum as _;
 
-use self::figure::Figure;
 use self::results::{Measured, Results};
 use crate::cargo;
 use crate::dist;
@@ -60,12 +58,10 @@ pub(crate) fn run(root: &Path, asked: &Bench) -> Result<(), String> {
             "{FILE} holds no results to check against; save them with --write"
         ));
     }
-    if parts.iter().any(|part| *part != Part::Build) {
-        // Builds both programs of the package: one starts the other.
-        let built = ["build", "--release", "--locked", "--quiet"];
-        let package = ["--package", "steersman-bench"];
-        run_cargo(root, &[&built[..], &package].concat())?;
-    }
+    // Builds both programs of the package: one starts the other.
+    let built = ["build", "--release", "--locked", "--quiet"];
+    let package = ["--package", "steersman-bench"];
+    run_cargo(root, &[&built[..], &package].concat())?;
     each(root, asked, &parts, results, |part| {
         measure(root, part, asked)
     })
@@ -132,7 +128,7 @@ fn parts(asked: &Bench) -> Result<Vec<Part>, String> {
         ));
     }
     let wanted = |part: &Part| match asked.only.as_slice() {
-        // An hour of the compiler's work is done only when it is asked for.
+        // An hour of the compiler's work is done only when it is named.
         [] => *part != Part::Build && (part.allows_external() || !is_external),
         only => only.contains(part),
     };
@@ -149,19 +145,6 @@ fn run_cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
 }
 
 fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
-    let figures = match part {
-        Part::Build => build::measure(root, asked.quick)?,
-        _ => measure_program(root, part, asked)?,
-    };
-    Ok(Measured {
-        date: machine::today(),
-        machine: machine::machine(),
-        figures,
-        missing: Vec::new(),
-    })
-}
-
-fn measure_program(root: &Path, part: Part, asked: &Bench) -> Result<Vec<Figure>, String> {
     let name = part.name();
     let mut command = cargo::command(root);
     command
@@ -199,7 +182,12 @@ fn measure_program(root: &Path, part: Part, asked: &Bench) -> Result<Vec<Figure>
     if !output.status.success() {
         return Err(format!("the benchmark `{name}` failed"));
     }
-    results::figures(&lines)
+    Ok(Measured {
+        date: machine::today(),
+        machine: machine::machine(),
+        figures: results::figures(&lines)?,
+        missing: Vec::new(),
+    })
 }
 
 /// Writes a table and its plots into the book.

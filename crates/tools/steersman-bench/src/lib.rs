@@ -15,6 +15,7 @@
 //! - `cache` measures the cache beside kube-runtime's reflector, in processes of a second program with the system's
 //!   allocator: `cache::storm` reconciles all objects once, beside kube-runtime's controller, `cache::latency` measures
 //!   the time from a change to its reconcile, and `cache::outage` the time until a deletion during an outage is seen.
+//! - `build` measures the compiler, beside the operator in the folder `kube-operator`.
 
 mod process;
 mod stops;
@@ -27,6 +28,7 @@ mod server;
 mod world;
 pub mod micro;
 mod cache;
+mod build;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -78,6 +80,8 @@ enum Measurement {
         #[arg(long)]
         long: bool,
     },
+    /// The compiler: the command, an example, a new operator beside one on kube-runtime.
+    Build(RunLength),
     /// The role of a process in a measurement of the server.
     #[command(hide = true)]
     Role {
@@ -130,6 +134,7 @@ pub fn run() -> ExitCode {
         Measurement::Kinds(asked) => print_figures(within(asked, cache::kinds::measure)),
         Measurement::Options(asked) => print_figures(within(asked, cache::options::measure)),
         Measurement::Scaling(asked) => print_figures(within(asked, cache::scaling::measure)),
+        Measurement::Build(asked) => print_figures(build::measure(asked.quick)),
         Measurement::Role { role } => server::role::play(&role),
         Measurement::Client { role } => cache::role::play(&role),
     };

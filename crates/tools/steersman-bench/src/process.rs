@@ -103,16 +103,24 @@ pub(crate) fn cpu_time() -> Duration {
 
 /// Returns the current and the peak resident memory of this process, in bytes.
 pub(crate) fn memory() -> BenchResult<(u64, u64)> {
-    let text = fs::read_to_string("/proc/self/status")?;
-    let read = |name: &str| -> BenchResult<u64> {
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        let number = line.and_then(|line| line.split_whitespace().next());
-        let kilobytes: u64 = number
-            .ok_or("/proc/self/status is no status file")?
-            .parse()?;
-        Ok(kilobytes * 1024)
-    };
+    let read = |field| kilobytes_of("self", "status", field).map(|kilobytes| kilobytes * 1024);
     Ok((read("VmRSS:")?, read("VmHWM:")?))
+}
+
+/// Returns a figure of the memory of another process in megabytes, from a file in its folder of `/proc`.
+pub(crate) fn megabytes_of(process: u32, file: &str, field: &str) -> BenchResult<f64> {
+    let kilobytes = kilobytes_of(&process.to_string(), file, field)?;
+    Ok(f64::from(u32::try_from(kilobytes)?) * 1024.0 / 1e6)
+}
+
+fn kilobytes_of(process: &str, file: &str, field: &str) -> BenchResult<u64> {
+    let path = format!("/proc/{process}/{file}");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    Ok(number
+        .ok_or_else(|| format!("{path} has no {field}"))?
+        .parse()?)
 }
 
 /// Prints the next step to the terminal; only figures go to standard output.

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-use crate::process::BenchResult;
+use crate::process::{BenchResult, megabytes_of};
 use crate::report::{Figure, Spread};
 use crate::wire::{Exchange, ServerAddress, trust};
 
@@ -96,12 +96,7 @@ impl ProgramServer {
 
     /// Returns a figure of the process in megabytes, from a file of `/proc`.
     fn memory(&self, file: &str, field: &str) -> BenchResult<f64> {
-        let process = self.child.id().ok_or("a server has ended")?;
-        let text = fs::read_to_string(format!("/proc/{process}/{file}"))?;
-        let line = text.lines().find_map(|line| line.strip_prefix(field));
-        let number = line.and_then(|line| line.split_whitespace().next());
-        let kilobytes: f64 = number.ok_or("no such field in /proc")?.parse()?;
-        Ok(kilobytes * 1024.0 / 1e6)
+        megabytes_of(self.child.id().ok_or("a server has ended")?, file, field)
     }
 }
 
