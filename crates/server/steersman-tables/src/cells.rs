@@ -31,14 +31,17 @@ pub(super) fn number(object: &Value, path: &str) -> i64 {
 
 /// Returns the list at a path of keys; empty if absent.
 pub(super) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
-    let found = at(object, path).and_then(Value::as_array);
-    found.map_or(&[], Vec::as_slice)
+    at(object, path)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 /// Returns the number of entries of the map at a path of keys.
 pub(super) fn entries(object: &Value, path: &str) -> usize {
-    let found = at(object, path).and_then(Value::as_object);
-    found.map_or(0, serde_json::Map::len)
+    at(object, path)
+        .and_then(Value::as_object)
+        .map_or(0, serde_json::Map::len)
 }
 
 /// Returns one field of each container of a pod template, joined by commas.
@@ -111,8 +114,10 @@ pub(super) fn text_or<'a>(object: &'a Value, path: &str, other: &'a str) -> &'a 
 
 /// Returns the texts of the list at a path of keys.
 pub(super) fn texts<'a>(object: &'a Value, path: &str) -> Vec<&'a str> {
-    let items = list(object, path).iter();
-    items.filter_map(Value::as_str).collect()
+    list(object, path)
+        .iter()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 /// Returns whether the value at a path of keys exists and is not null.

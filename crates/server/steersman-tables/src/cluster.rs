@@ -102,8 +102,9 @@ pub(super) const COMPONENTS: Columns = Columns {
         shown("Error", "Error of the component."),
     ],
     row: |component, _| {
-        let mut conditions = list(component, "conditions").iter();
-        let condition = conditions.find(|it| it["type"] == "Healthy");
+        let condition = list(component, "conditions")
+            .iter()
+            .find(|it| it["type"] == "Healthy");
         let status = match condition.map(|condition| text(condition, "status")) {
             None => "Unknown",
             Some("True") => "Healthy",

@@ -64,8 +64,9 @@ impl Heading {
 impl Columns {
     /// Returns whether the row contains the name itself, in another position or with an addition.
     pub(super) fn has_name(&self) -> bool {
-        let mut headings = self.headings.iter();
-        headings.any(|heading| heading.name == Heading::NAME.name)
+        self.headings
+            .iter()
+            .any(|heading| heading.name == Heading::NAME.name)
     }
 
     pub(super) fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {

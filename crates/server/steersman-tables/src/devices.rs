@@ -78,9 +78,12 @@ fn targets(scaler: &Value) -> String {
     if wanted.is_empty() {
         return NONE.to_owned();
     }
-    let shown = wanted.iter().take(SHOWN).enumerate();
-    let shown = shown.map(|(index, metric)| target(metric, found.get(index)));
-    let shown: Vec<String> = shown.collect();
+    let shown: Vec<String> = wanted
+        .iter()
+        .take(SHOWN)
+        .enumerate()
+        .map(|(index, metric)| target(metric, found.get(index)))
+        .collect();
     match wanted.len().checked_sub(SHOWN) {
         Some(more) if more > 0 => format!("{} + {more} more...", shown.join(", ")),
         _ => shown.join(", "),
@@ -114,8 +117,9 @@ fn target(metric: &Value, found: Option<&Value>) -> String {
         _ if average => format!("{}: {}", text(spec, "name"), quantity("averageValue")),
         _ => {
             let percent = |value: Option<&Value>, other: &str| {
-                let value = value.filter(|value| !value.is_null());
-                value.map_or_else(|| other.to_owned(), |value| format!("{value}%"))
+                value
+                    .filter(|value| !value.is_null())
+                    .map_or_else(|| other.to_owned(), |value| format!("{value}%"))
             };
             let now = found.and_then(|found| at(found, "averageUtilization"));
             let wanted = at(spec, "target.averageUtilization");

@@ -38,8 +38,9 @@ fn row(event: &Value, now: Timestamp) -> Value {
         .unwrap_or_else(|| since(event.get("eventTime"), now));
     let mut last =
         moment(either("lastTimestamp", "deprecatedLastTimestamp")).unwrap_or_else(|| first.clone());
-    let count = either("count", "deprecatedCount").and_then(Value::as_i64);
-    let mut count = count.unwrap_or_default();
+    let mut count = either("count", "deprecatedCount")
+        .and_then(Value::as_i64)
+        .unwrap_or_default();
     if let Some(series) = event.get("series").filter(|series| series.is_object()) {
         last = since(series.get("lastObservedTime"), now);
         count = number(series, "count");
@@ -73,9 +74,11 @@ fn source(event: &Value) -> String {
         .unwrap_or(&Value::Null);
     let first = |paths: [&str; 3]| {
         let [of_source, core, newer] = paths;
-        let texts = [text(old, of_source), text(event, core), text(event, newer)];
-        let found = texts.into_iter().find(|found| !found.is_empty());
-        found.unwrap_or_default().to_owned()
+        [text(old, of_source), text(event, core), text(event, newer)]
+            .into_iter()
+            .find(|found| !found.is_empty())
+            .unwrap_or_default()
+            .to_owned()
     };
     let component = first(["component", "reportingComponent", "reportingController"]);
     match first(["host", "reportingInstance", "reportingInstance"]).as_str() {

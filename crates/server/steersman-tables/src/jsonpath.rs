@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A compiled path such as `.status.conditions[?(@.type=="Ready")].status`.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,8 +118,7 @@ impl Segment {
             Self::Wildcard => out.extend(children(value)),
             Self::Descend(name) => descend(value, name, out),
             Self::Filter(filter) => {
-                let children = children(value).into_iter();
-                out.extend(children.filter(|child| filter.holds(child)));
+                out.extend(children(value).filter(|child| filter.holds(child)));
             }
         }
     }
@@ -167,12 +166,9 @@ impl Comparison {
 }
 
 /// Returns the elements of an array, or the values of an object.
-fn children(value: &Value) -> Vec<&Value> {
-    match value {
-        Value::Array(items) => items.iter().collect(),
-        Value::Object(fields) => fields.values().collect(),
-        _ => Vec::new(),
-    }
+fn children(value: &Value) -> impl Iterator<Item = &Value> {
+    let items = value.as_array().into_iter().flatten();
+    items.chain(value.as_object().into_iter().flat_map(Map::values))
 }
 
 fn descend<'a>(value: &'a Value, name: &str, out: &mut Vec<&'a Value>) {
@@ -266,8 +262,11 @@ fn parse_bracket(text: &str, depth: usize) -> Option<Segment> {
 
 fn optional_number(text: &str) -> Option<Option<i64>> {
     let text = text.trim();
-    let number = (!text.is_empty()).then(|| text.parse());
-    number.transpose().ok()
+    if text.is_empty() {
+        Some(None)
+    } else {
+        text.parse().ok().map(Some)
+    }
 }
 
 fn parse_filter(text: &str, depth: usize) -> Option<Filter> {
@@ -300,8 +299,9 @@ fn parse_filter(text: &str, depth: usize) -> Option<Filter> {
 /// Parses a quoted text, a number, `true` or `false`.
 fn parse_literal(text: &str) -> Option<Value> {
     for quote in ['\'', '"'] {
-        let opened = text.strip_prefix(quote);
-        let inner = opened.and_then(|rest| rest.strip_suffix(quote));
+        let inner = text
+            .strip_prefix(quote)
+            .and_then(|rest| rest.strip_suffix(quote));
         if let Some(inner) = inner {
             let mut out = String::new();
             let mut characters = inner.chars();
@@ -320,8 +320,9 @@ fn parse_literal(text: &str) -> Option<Value> {
         "false" => Some(Value::Bool(false)),
         number if number.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
             // A bare number is a literal in a filter; inside a bracket the caller expects an index.
-            let number = serde_json::from_str(number).ok();
-            number.map(Value::Number)
+            serde_json::from_str::<serde_json::Number>(number)
+                .ok()
+                .map(Value::Number)
         }
         _ => None,
     }

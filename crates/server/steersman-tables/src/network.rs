@@ -122,8 +122,10 @@ pub(super) const INGRESS_CLASSES: Columns = Columns {
                 None => format!("{kind}/{name}"),
             }
         });
-        let parameters = parameters.as_deref().unwrap_or(NONE);
-        json!([text(class, "spec.controller"), parameters])
+        json!([
+            text(class, "spec.controller"),
+            parameters.as_deref().unwrap_or(NONE)
+        ])
     },
 };
 
@@ -145,8 +147,9 @@ pub(super) const ENDPOINTS: Columns = Columns {
 /// Returns the addresses of a subset combined with each of its ports, or alone without ports.
 fn addresses(subset: &Value) -> Vec<String> {
     let ports = list(subset, "ports");
-    let addresses = list(subset, "addresses").iter();
-    let addresses = addresses.map(|address| text(address, "ip"));
+    let addresses = list(subset, "addresses")
+        .iter()
+        .map(|address| text(address, "ip"));
     if ports.is_empty() {
         return addresses.map(str::to_owned).collect();
     }
@@ -179,9 +182,11 @@ pub(super) const ENDPOINT_SLICES: Columns = Columns {
                 _ => text_or(port, "name", "*").to_owned(),
             })
             .collect();
-        let endpoints = list(slice, "endpoints").iter();
-        let addresses = endpoints.flat_map(|endpoint| texts(endpoint, "addresses"));
-        let addresses: Vec<String> = addresses.map(str::to_owned).collect();
+        let addresses: Vec<String> = list(slice, "endpoints")
+            .iter()
+            .flat_map(|endpoint| texts(endpoint, "addresses"))
+            .map(str::to_owned)
+            .collect();
         json!([
             text(slice, "addressType"),
             first_three(&ports, UNSET),

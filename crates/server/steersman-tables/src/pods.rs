@@ -32,8 +32,9 @@ pub(super) const PODS: Columns = Columns {
     ],
     row: |pod, now| {
         let summary = Summary::of(pod);
-        let address = list(pod, "status.podIPs").first();
-        let address = address.map_or(NONE, |address| text_or_none(address, "ip"));
+        let address = list(pod, "status.podIPs")
+            .first()
+            .map_or(NONE, |address| text_or_none(address, "ip"));
         json!([
             format!("{}/{}", summary.ready, summary.containers),
             summary.word,
@@ -110,9 +111,11 @@ impl Summary {
         }) {
             "SchedulingGated".clone_into(&mut summary.word);
         }
-        let sidecars = list(pod, "spec.initContainers").iter();
-        let sidecars = sidecars.filter(|container| container["restartPolicy"] == "Always");
-        let sidecars: Vec<&str> = sidecars.map(|container| text(container, "name")).collect();
+        let sidecars: Vec<&str> = list(pod, "spec.initContainers")
+            .iter()
+            .filter(|container| container["restartPolicy"] == "Always")
+            .map(|container| text(container, "name"))
+            .collect();
         summary.containers += sidecars.len();
         let (of_sidecars, initializing) = summary.initialize(pod, &sidecars);
         if !initializing || holds(pod, "Initialized") {

@@ -94,8 +94,11 @@ fn modes(modes: &[&str]) -> String {
         ("ReadWriteMany", "RWX"),
         ("ReadWriteOncePod", "RWOP"),
     ];
-    let short = known.into_iter().filter(|(long, _)| modes.contains(long));
-    let short: Vec<&str> = short.map(|(_, short)| short).collect();
+    let short: Vec<&str> = known
+        .into_iter()
+        .filter(|(long, _)| modes.contains(long))
+        .map(|(_, short)| short)
+        .collect();
     short.join(",")
 }
 
@@ -206,8 +209,10 @@ pub(super) const CSI_DRIVERS: Columns = Columns {
     ],
     row: |driver, _| {
         let flag = |name: &str, other: bool| boolean(&driver["spec"], name, other);
-        let requests = list(driver, "spec.tokenRequests").iter();
-        let audiences: Vec<&str> = requests.map(|request| text(request, "audience")).collect();
+        let audiences: Vec<&str> = list(driver, "spec.tokenRequests")
+            .iter()
+            .map(|request| text(request, "audience"))
+            .collect();
         let modes = texts(driver, "spec.volumeLifecycleModes");
         json!([
             flag("attachRequired", true),

@@ -89,13 +89,15 @@ impl TableMaker {
             metadata["remainingItemCount"] = remaining.into();
         }
         let definitions = with_columns.then(|| self.definitions());
-        let rows = objects.map(|object| self.row(object.borrow(), now));
+        let rows: Vec<Value> = objects
+            .map(|object| self.row(object.borrow(), now))
+            .collect();
         json!({
             "kind": "Table",
             "apiVersion": self.version.api_version(),
             "metadata": metadata,
             "columnDefinitions": definitions,
-            "rows": rows.collect::<Value>(),
+            "rows": rows,
         })
     }
 

@@ -167,8 +167,9 @@ pub(super) const CONTROLLER_REVISIONS: Columns = Columns {
         AGE,
     ],
     row: |revision, _| {
-        let mut owners = list(revision, "metadata.ownerReferences").iter();
-        let owner = owners.find(|owner| owner["controller"] == true);
+        let owner = list(revision, "metadata.ownerReferences")
+            .iter()
+            .find(|owner| owner["controller"] == true);
         let owner = owner.map(|owner| {
             let (kind, name) = (text(owner, "kind").to_lowercase(), text(owner, "name"));
             match text(owner, "apiVersion").split_once('/') {
@@ -176,8 +177,10 @@ pub(super) const CONTROLLER_REVISIONS: Columns = Columns {
                 None => format!("{kind}/{name}"),
             }
         });
-        let owner = owner.as_deref().unwrap_or(NONE);
-        json!([owner, number(revision, "revision")])
+        json!([
+            owner.as_deref().unwrap_or(NONE),
+            number(revision, "revision")
+        ])
     },
 };
 
