@@ -23,15 +23,17 @@ fn correct_formats(schema: &mut Value) {
     }
     for (key, value) in schema {
         match key.as_str() {
-            "properties" => {
-                let fields = value.as_object_mut().into_iter();
-                fields.flat_map(Map::values_mut).for_each(correct_formats);
-            }
+            "properties" => value
+                .as_object_mut()
+                .into_iter()
+                .flat_map(Map::values_mut)
+                .for_each(correct_formats),
             "items" | "additionalProperties" | "not" => correct_formats(value),
-            "allOf" | "anyOf" | "oneOf" => {
-                let schemas = value.as_array_mut().into_iter();
-                schemas.flatten().for_each(correct_formats);
-            }
+            "allOf" | "anyOf" | "oneOf" => value
+                .as_array_mut()
+                .into_iter()
+                .flatten()
+                .for_each(correct_formats),
             _ => {}
         }
     }

@@ -53,8 +53,9 @@ impl StoredObjects {
     /// Reads a definition of the server; `None` if the definition has no stored version.
     pub(crate) fn read(definition: &Value) -> Option<Self> {
         let version = stored_version(definition)?["name"].as_str()?.to_owned();
-        let generation = definition["metadata"]["generation"].as_i64();
-        let generation = generation.unwrap_or_default();
+        let generation = definition["metadata"]["generation"]
+            .as_i64()
+            .unwrap_or_default();
         let stored = definition["status"]["storedVersions"].as_array();
         let are_mixed = stored.is_some_and(|stored| stored.iter().any(|one| *one != *version));
         let annotation = definition["metadata"]["annotations"][ANNOTATION].as_str();

@@ -166,8 +166,10 @@ impl SchemaComparison<'_> {
         let missing = before.iter().filter(|value| !now.contains(value));
         let missing: Vec<String> = missing.map(Value::to_string).collect();
         if !missing.is_empty() {
-            let missing = missing.join(", ");
-            self.add(path, format!("{missing} is no longer accepted"));
+            self.add(
+                path,
+                format!("{} is no longer accepted", missing.join(", ")),
+            );
         }
     }
 

@@ -117,8 +117,11 @@ impl CrdReport<'_> {
             let counter = metrics.migrated.with_label_values(&[self.name]);
             counter.inc_by(objects);
             let gauge = metrics.remaining.with_label_values(&[self.name]);
-            let remaining = remaining.and_then(|left| i64::try_from(left).ok());
-            gauge.set(remaining.unwrap_or_default());
+            gauge.set(
+                remaining
+                    .and_then(|left| i64::try_from(left).ok())
+                    .unwrap_or_default(),
+            );
         }
     }
 }
