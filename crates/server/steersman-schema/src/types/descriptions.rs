@@ -111,8 +111,9 @@ fn add_values(property: &mut Value, values: &str) {
     if values.is_empty() {
         return;
     }
-    let mut below = ["items", "additionalProperties"].into_iter();
-    let of = below.find(|of| property.get(of).is_some());
+    let of = ["items", "additionalProperties"]
+        .into_iter()
+        .find(|of| property.get(of).is_some());
     let target = match of {
         Some(of) => &mut property[of],
         None => property,

@@ -77,8 +77,9 @@ fn reference(component: &str) -> Value {
 
 fn object(ty: &'static Type, named: &mut BTreeSet<&'static str>) -> Value {
     let fields = ty.fields.iter();
-    let properties = fields.map(|(name, node)| ((*name).to_owned(), schema(node, named)));
-    let properties: Map<String, Value> = properties.collect();
+    let properties: Map<String, Value> = fields
+        .map(|(name, node)| ((*name).to_owned(), schema(node, named)))
+        .collect();
     let mut schema = json!({ "type": "object", "properties": properties });
     if !ty.required.is_empty() {
         schema["required"] = json!(ty.required);
