@@ -208,6 +208,13 @@ fn quoted(text: &str) -> String {
     out
 }
 
+/// Returns a word with a capital as its first letter, as Go names what a package exports.
+pub fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
 /// Prints a number as Go's `%g` does.
 pub fn print_double(number: f64) -> String {
     if number.is_nan() {

@@ -1,8 +1,8 @@
 //! Room: what the rules of many kinds share: paths of fields, defaults, checks and warnings.
 
+pub(crate) mod fill;
 pub(crate) mod go_value;
 pub(crate) mod field_path;
-pub(crate) mod fill;
 pub(crate) mod check;
 pub(crate) mod selector;
 pub(crate) mod node_selector;

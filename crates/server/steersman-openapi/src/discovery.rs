@@ -48,9 +48,11 @@ pub fn groups(resources: &[Arc<Resource>]) -> Value {
 
 /// Builds `/apis/<group>`, if the group is served.
 pub fn group(resources: &[Arc<Resource>], name: &str) -> Option<Value> {
-    let mut groups = collect(resources).into_iter();
-    let group = groups.find(|group| !name.is_empty() && group.name == name)?;
-    let mut document = group_fields(&group);
+    let groups = collect(resources);
+    let group = groups
+        .iter()
+        .find(|group| !name.is_empty() && group.name == name)?;
+    let mut document = group_fields(group);
     document["kind"] = "APIGroup".into();
     document["apiVersion"] = "v1".into();
     Some(document)

@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use steersman_apimachinery::go::capital;
 use steersman_schema::resource::Resource;
 
-use crate::paths::{capital, content, group_name, reference};
+use crate::paths::{content, group_name, reference};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 /// The schema of the version of the server, which has a package of its own.
@@ -114,12 +115,11 @@ impl Reading {
 
 /// Adds a schema of discovery, and the schemas that it refers to.
 fn add_schema(name: &str, schemas: &mut Map<String, Value>) {
-    let is_named = |line: &&str| line.split(' ').next() == Some(name);
-    let Some(line) = SCHEMAS.lines().find(is_named) else {
+    let Some((_, fields)) = SCHEMAS.iter().find(|(known, _)| *known == name) else {
         return;
     };
     let (mut properties, mut required, mut others) = (Map::new(), Vec::new(), Vec::new());
-    for (field, listed) in line.split(' ').filter_map(|word| word.split_once(':')) {
+    for (field, listed) in fields.split(' ').filter_map(|word| word.split_once(':')) {
         let kind = listed.trim_start_matches("[]");
         let mut schema = match kind {
             "string" | "boolean" => json!({ "type": kind }),
@@ -163,20 +163,46 @@ fn qualified(name: &str) -> String {
     }
 }
 
-/// The schemas, one line each: the name of the schema, and its fields as `name:type`. The name of a required field ends
-/// in `!`. A type is `string`, `boolean`, the name of a schema, or `[]` and one of these for a list.
-const SCHEMAS: &str = "\
-APIGroup apiVersion:string kind:string name!:string preferredVersion:GroupVersionForDiscovery \
-    serverAddressByClientCIDRs:[]ServerAddressByClientCIDR versions!:[]GroupVersionForDiscovery
-APIGroupList apiVersion:string groups!:[]APIGroup kind:string
-APIResource categories:[]string group:string kind!:string name!:string namespaced!:boolean \
-    shortNames:[]string singularName!:string storageVersionHash:string verbs!:[]string version:string
-APIResourceList apiVersion:string groupVersion!:string kind:string resources!:[]APIResource
-APIVersions apiVersion:string kind:string \
-    serverAddressByClientCIDRs!:[]ServerAddressByClientCIDR versions!:[]string
-GroupVersionForDiscovery groupVersion!:string version!:string
-ServerAddressByClientCIDR clientCIDR!:string serverAddress!:string
-Info buildDate!:string compiler!:string emulationMajor:string emulationMinor:string \
-    gitCommit!:string gitTreeState!:string gitVersion!:string goVersion!:string major!:string \
-    minCompatibilityMajor:string minCompatibilityMinor:string minor!:string platform!:string
-";
+/// The schemas: the name of each, and its fields as `name:type`. The name of a required field ends in `!`. A type is
+/// `string`, `boolean`, the name of a schema, or `[]` and one of these for a list.
+const SCHEMAS: &[(&str, &str)] = &[
+    (
+        "APIGroup",
+        "apiVersion:string kind:string name!:string preferredVersion:GroupVersionForDiscovery \
+         serverAddressByClientCIDRs:[]ServerAddressByClientCIDR \
+         versions!:[]GroupVersionForDiscovery",
+    ),
+    (
+        "APIGroupList",
+        "apiVersion:string groups!:[]APIGroup kind:string",
+    ),
+    (
+        "APIResource",
+        "categories:[]string group:string kind!:string name!:string namespaced!:boolean \
+         shortNames:[]string singularName!:string storageVersionHash:string verbs!:[]string \
+         version:string",
+    ),
+    (
+        "APIResourceList",
+        "apiVersion:string groupVersion!:string kind:string resources!:[]APIResource",
+    ),
+    (
+        "APIVersions",
+        "apiVersion:string kind:string serverAddressByClientCIDRs!:[]ServerAddressByClientCIDR \
+         versions!:[]string",
+    ),
+    (
+        "GroupVersionForDiscovery",
+        "groupVersion!:string version!:string",
+    ),
+    (
+        "ServerAddressByClientCIDR",
+        "clientCIDR!:string serverAddress!:string",
+    ),
+    (
+        VERSION,
+        "buildDate!:string compiler!:string emulationMajor:string emulationMinor:string \
+         gitCommit!:string gitTreeState!:string gitVersion!:string goVersion!:string major!:string \
+         minCompatibilityMajor:string minCompatibilityMinor:string minor!:string platform!:string",
+    ),
+];

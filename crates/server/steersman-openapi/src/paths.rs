@@ -4,6 +4,7 @@
 //! `apiserver/pkg/endpoints/openapi`.
 
 use serde_json::{Map, Value, json};
+use steersman_apimachinery::go::capital;
 use steersman_schema::resource::Resource;
 
 use crate::discovery::{ListedSubresource, subresources};
@@ -63,8 +64,9 @@ pub(crate) fn add(
     };
     let scope = resource.namespaced.then(|| path_parameter("namespace"));
     let scope: Vec<Value> = scope.into_iter().collect();
-    let named = std::iter::once(path_parameter("name"));
-    let named: Vec<Value> = named.chain(scope.clone()).collect();
+    let named: Vec<Value> = std::iter::once(path_parameter("name"))
+        .chain(scope.clone())
+        .collect();
     let of = format!("{prefix}{}", resource.kind);
     let mut put = |path: String, parameters: &[Value], item: Map<String, Value>| {
         if !item.is_empty() {
@@ -402,12 +404,6 @@ pub(crate) fn group_name(group: &str) -> String {
     words.fold(first, |name, word| name + &capital(word))
 }
 
-pub(crate) fn capital(word: &str) -> String {
-    let mut letters = word.chars();
-    let first = letters.next().map(|first| first.to_ascii_uppercase());
-    first.into_iter().chain(letters).collect()
-}
-
 fn parameter(name: &str, place: &str, kind: &str) -> Value {
     json!({"name": name, "in": place, "schema": {"type": kind, "uniqueItems": true}})
 }
@@ -473,8 +469,9 @@ pub(crate) fn reference(component: &str) -> Value {
 
 pub(crate) fn content(media: &[&str], component: &str) -> Value {
     let schema = json!({ "schema": reference(component) });
-    let media = media.iter();
-    let all = media.map(|media| ((*media).to_owned(), schema.clone()));
+    let all = media
+        .iter()
+        .map(|media| ((*media).to_owned(), schema.clone()));
     Value::Object(all.collect())
 }
 

@@ -74,20 +74,38 @@ pub(super) static FIELDS: [(&str, GoType); 44] = [
 
 /// The keywords that the root of a schema with a status subresource may have.
 const AT_ROOT: &[&str] = &[
-    "Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum",
-    "ExclusiveMinimum", "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems",
-    "MultipleOf", "Required", "Items", "Properties", "ExternalDocs", "Example",
-    "XPreserveUnknownFields", "XValidations",
+    "description",
+    "type",
+    "format",
+    "title",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "multipleOf",
+    "required",
+    "items",
+    "properties",
+    "externalDocs",
+    "example",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
 ];
 
 /// Returns the error of a root with keywords that a status subresource forbids, if there is one.
 pub(super) fn beyond_root(node: &Value) -> Option<String> {
     let said = |(name, kind): &&(&str, GoType)| {
-        let is_allowed = AT_ROOT.contains(&go_name(name).as_str());
-        !is_allowed && print(kind, &node[*name]) != print(kind, &Value::Null)
+        !AT_ROOT.contains(name) && print(kind, &node[*name]) != print(kind, &Value::Null)
     };
     FIELDS.iter().find(said)?;
-    let known = AT_ROOT.join(" ");
+    let names: Vec<String> = AT_ROOT.iter().map(|name| go_name(name)).collect();
+    let known = names.join(" ");
     Some(format!(
         "only [{known}] fields are allowed at the root of the schema if the status subresource is enabled"
     ))

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::FieldError;
 
+use super::fill::elements;
 use super::go_value::{self, GoType};
 
 static NULL: Value = Value::Null;
@@ -177,8 +178,7 @@ impl<'a> FieldPath<'a> {
     /// Iterates over the elements of a list: `path[0]`, `path[1]` and so on.
     pub(crate) fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
         let list = self.clone();
-        let items = self.value.as_array().into_iter().flatten();
-        let items = items.enumerate();
+        let items = elements(self.value).iter().enumerate();
         items.map(move |(index, item)| list.then(Segment::Index(index), Some(item)))
     }
 

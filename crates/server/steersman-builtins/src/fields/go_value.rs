@@ -3,9 +3,13 @@
 //! Upstream: `field.Error` encodes a struct as JSON. Kubernetes' internal types have no JSON names,
 //! so the names are those of the Go fields, in the order of their declaration.
 
+use std::iter::once;
+
 use serde_json::Value;
 
-use steersman_apimachinery::go;
+use steersman_apimachinery::go::{self, capital};
+
+use super::fill::elements;
 
 /// How Go prints a type. A struct prints all its fields, in the order of their declaration.
 pub(crate) enum GoType {
@@ -67,8 +71,10 @@ fn encode(kind: &GoType, value: &Value) -> String {
         }
         Pointer(inner) => encode(inner, value),
         List(inner) => {
-            let all = value.as_array().into_iter().flatten();
-            let all: Vec<String> = all.map(|one| encode(inner, one)).collect();
+            let all: Vec<String> = elements(value)
+                .iter()
+                .map(|one| encode(inner, one))
+                .collect();
             format!("[{}]", all.join(","))
         }
         Map(inner) => {
@@ -105,17 +111,11 @@ pub(crate) fn go_name(field: &str) -> String {
         "apiGroup" => "APIGroup".to_owned(),
         "seLinuxOptions" => "SELinuxOptions".to_owned(),
         "cel" | "id" => field.to_uppercase(),
-        _ => {
-            let words = field.trim_start_matches('$').replace("x-kubernetes-", "x-");
-            words.split('-').map(capital).collect()
-        }
+        _ => match field.strip_prefix("x-kubernetes-") {
+            Some(words) => once("x").chain(words.split('-')).map(capital).collect(),
+            None => capital(field.trim_start_matches('$')),
+        },
     }
-}
-
-fn capital(word: &str) -> String {
-    let mut letters = word.chars();
-    let first = letters.next().map(|first| first.to_ascii_uppercase());
-    first.into_iter().chain(letters).collect()
 }
 
 fn object(members: impl Iterator<Item = (Value, String)>) -> String {

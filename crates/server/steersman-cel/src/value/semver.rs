@@ -1,6 +1,7 @@
 //! Words: semantic versions, such as `1.2.3-rc.1`, as values of expressions.
 
 use semver::Prerelease;
+use steersman_apimachinery::go;
 
 /// A semantic version (semver.org). A pre-release such as `1.0.0-rc.1` is lower than its release `1.0.0`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +40,7 @@ impl Semver {
                 ));
             }
             if part.len() > 1 && part.starts_with('0') && !lenient {
-                let name = capitalized(name);
+                let name = go::capital(name);
                 return Err(format!(
                     "{name} number must not contain leading zeroes {part:?}"
                 ));
@@ -72,11 +73,6 @@ impl Semver {
         let pre = Prerelease::new(pre).map_err(|why| why.to_string())?;
         Ok(Self { numbers, pre })
     }
-}
-
-fn capitalized(name: &str) -> String {
-    let (first, rest) = name.split_at(1);
-    format!("{}{rest}", first.to_ascii_uppercase())
 }
 
 fn is_number(part: &str) -> bool {
