@@ -9,7 +9,7 @@ mod slice;
 use serde_json::{Value, json};
 
 use crate::Strategy;
-use crate::fields::fill::{given, list, part, set, with_spec};
+use crate::fields::fill::{elements, given, list, part, set, with_spec};
 use crate::fields::{FieldPath, check};
 use parts::{MOST_REQUESTS, RequestNames};
 
@@ -40,8 +40,8 @@ pub(super) const RESOURCE_CLAIM: Strategy = Strategy {
     validate_status: status::check,
     finish_status: Some(|new, old, _| {
         let allocated = |claim: &Value| -> Vec<[Value; 4]> {
-            let results = claim["status"]["allocation"]["devices"]["results"].as_array();
-            results.into_iter().flatten().map(device).collect()
+            let results = &claim["status"]["allocation"]["devices"]["results"];
+            elements(results).iter().map(device).collect()
         };
         let (before, after) = (allocated(old), allocated(new));
         let Some(status) = given(new, "status") else {

@@ -7,7 +7,7 @@ use steersman_apimachinery::names;
 use steersman_apimachinery::quantity::Quantity;
 
 use crate::Strategy;
-use crate::fields::fill::{list, part, put, set, with_spec};
+use crate::fields::fill::{elements, list, part, put, set, with_spec};
 use crate::fields::{FieldPath, check};
 
 pub(super) const LIMIT_RANGE: Strategy = Strategy {
@@ -129,8 +129,7 @@ fn quota(object: &FieldPath<'_>, old: Option<&Value>) {
     if let Some(old) = old {
         let scopes = spec.at("scopes");
         let set = |value: &Value| -> BTreeSet<String> {
-            let listed = value.as_array().into_iter().flatten();
-            listed.map(Value::to_string).collect()
+            elements(value).iter().map(Value::to_string).collect()
         };
         if set(&old["spec"]["scopes"]) != set(scopes.value()) {
             scopes.invalid(check::IMMUTABLE);

@@ -102,7 +102,7 @@ fn sealed(object: &FieldPath<'_>, old: Option<&Value>, parts: &[&str]) {
 
 fn keys(part: &FieldPath<'_>) {
     for (key, at) in part.entries() {
-        check::config_key(&at.with(&key.into()));
+        check::config_key(&at, key);
     }
 }
 
@@ -110,7 +110,7 @@ fn config_map(root: &FieldPath<'_>, old: Option<&Value>) {
     sealed(root, old, &["data", "binaryData"]);
     let mut size = 0;
     for (key, at) in root.at("data").entries() {
-        check::config_key(&at.with(&key.into()));
+        check::config_key(&at, key);
         if root.value()["binaryData"].get(key).is_some() {
             at.invalid_as(key, "duplicate of key present in binaryData");
         }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use steersman_cel::Rules;
 use steersman_cel::structural::Structural;
 
 use crate::custom::formats::is_checked_format;
 use crate::custom::validate::validate_at;
-use crate::fields::fill::lacks;
+use crate::fields::fill::{elements, lacks};
 use crate::fields::{FieldPath, Findings};
 
 use super::{cel_rules, lists, print, skeleton};
@@ -31,7 +31,7 @@ pub(super) fn check(schema: &FieldPath<'_>, status: bool) {
         nullable.forbidden("nullable cannot be true at the root");
     }
     let mut problems = schema.errors_of(|schema| keywords(schema, true, AncestorFacts::default()));
-    if is_structured(schema) {
+    if is_structured(schema.value()) {
         let mut wrong = skeleton::check(schema);
         if wrong.is_empty() {
             wrong = schema.errors_of(|schema| defaults(schema, true));
@@ -98,13 +98,19 @@ fn below<'a>(schema: &FieldPath<'a>, visit: &mut Visit<'_, 'a>) {
 }
 
 /// Returns whether a schema has no keyword that makes the check of its structure impossible.
-fn is_structured(schema: &FieldPath<'_>) -> bool {
-    let mut is_structured = true;
-    each(schema, &mut |node| {
-        let has_unsupported = UNSUPPORTED.iter().any(|name| !lacks(node.value(), name));
-        is_structured &= !has_unsupported && !node.at("items").value().is_array();
-    });
-    is_structured
+fn is_structured(schema: &Value) -> bool {
+    let items = &schema["items"];
+    let single = [&schema["additionalProperties"], &schema["not"], items];
+    let properties = schema["properties"].as_object();
+    let lists = ["allOf", "oneOf", "anyOf"].map(|name| elements(&schema[name]));
+    let mut below = single
+        .into_iter()
+        .chain(properties.into_iter().flat_map(Map::values))
+        .chain(lists.into_iter().flatten())
+        .filter(|sub| sub.is_object());
+    !items.is_array()
+        && UNSUPPORTED.iter().all(|name| lacks(schema, name))
+        && below.all(is_structured)
 }
 
 #[derive(Debug, Clone, Copy, Default)]

@@ -113,14 +113,20 @@ fn own_type(properties: &FieldPath<'_>, level: SkeletonLevel) {
         }
     }
     let metadata = properties.key("metadata");
-    let said = metadata.value().as_object();
-    let Some(said) = said.filter(|_| level == SkeletonLevel::Root) else {
+    let Some(said) = metadata
+        .value()
+        .as_object()
+        .filter(|_| level == SkeletonLevel::Root)
+    else {
         return;
     };
-    let mut fields = metadata.at("properties").entries();
-    let is_plain = fields.all(|(name, _)| matches!(name, "name" | "generateName"));
-    let mut keywords = said.keys().map(String::as_str);
-    let is_bare = keywords.all(|name| matches!(name, "type" | "default" | "properties"));
+    let is_plain = metadata
+        .at("properties")
+        .entries()
+        .all(|(name, _)| matches!(name, "name" | "generateName"));
+    let is_bare = said
+        .keys()
+        .all(|name| matches!(name.as_str(), "type" | "default" | "properties"));
     if !is_plain || !is_bare {
         metadata.forbidden("must not specify anything other than name and generateName, but metadata is implicitly specified");
     }
@@ -168,8 +174,9 @@ fn restriction(node: &FieldPath<'_>, skip: bool) {
     }
     for (name, state) in OF_THE_SKELETON {
         let at = node.at(name);
-        if *name == "additionalProperties" || *at.value() != Value::Bool(false) {
-            at.deny_filled(&format!("must be {state} to be structural"));
+        let is_unset = *name != "additionalProperties" && *at.value() == Value::Bool(false);
+        if !is_unset && !at.is_empty() {
+            at.forbidden(&format!("must be {state} to be structural"));
         }
     }
     if properties.value().get("metadata").is_some() {

@@ -54,18 +54,18 @@ pub(super) fn check(object: &FieldPath<'_>, old: Option<&Value>) {
     );
 }
 
-/// Checks `nodeName` and `nodeSelector`. Returns which of them are set, as messages show them.
-fn check_named_nodes(holder: &FieldPath<'_>, empty: &str) -> Vec<String> {
+/// Checks `nodeName` and `nodeSelector`. Returns which of them are set.
+fn check_named_nodes(holder: &FieldPath<'_>, empty: &str) -> Vec<&'static str> {
     let mut given = Vec::new();
     let (name, selector) = (holder.at("nodeName"), holder.at("nodeSelector"));
     if !name.is_empty() {
-        given.push("`nodeName`".to_owned());
+        given.push("nodeName");
         check::subdomain(&name);
     } else if name.is_set() {
         name.invalid(empty);
     }
     if selector.is_set() {
-        given.push("`nodeSelector`".to_owned());
+        given.push("nodeSelector");
         node_selector::check_node_selector(&selector);
     }
     given
@@ -81,26 +81,29 @@ fn check_nodes(spec: &FieldPath<'_>) {
     }
     check_flag(spec, "allNodes", &mut given);
     check_flag(spec, "perDeviceNodeSelection", &mut given);
-    let many = format!("{NODES}, but multiple fields are set");
-    check_number(spec, &given, NODES, &many);
+    check_number(spec, &given, NODES, ", but multiple fields are set");
 }
 
 /// Checks a field that is either unset or true, and adds the set field to those that are given.
-fn check_flag(holder: &FieldPath<'_>, field: &'static str, given: &mut Vec<String>) {
+fn check_flag(holder: &FieldPath<'_>, field: &'static str, given: &mut Vec<&'static str>) {
     let at = holder.at(field);
     if at.flag() {
-        given.push(format!("`{field}`"));
+        given.push(field);
     } else if at.is_set() {
         at.invalid("must be either unset or set to true");
     }
 }
 
-/// Checks that one field is given: `none` and `many` are the errors of the other cases.
-fn check_number(holder: &FieldPath<'_>, given: &[String], none: &str, many: &str) {
+/// Checks that one field is given. `rule` is the error; `many` is added to it if several fields are given.
+fn check_number(holder: &FieldPath<'_>, given: &[&str], rule: &str, many: &str) {
     match given.len() {
-        0 => holder.required(none),
+        0 => holder.required(rule),
         1 => {}
-        _ => holder.invalid_as(format!("{{{}}}", given.join(", ")), many),
+        _ => {
+            let quoted: Vec<String> = given.iter().map(|field| format!("`{field}`")).collect();
+            let shown = format!("{{{}}}", quoted.join(", "));
+            holder.invalid_as(shown, &format!("{rule}{many}"));
+        }
     }
 }
 
@@ -108,15 +111,18 @@ fn check_number(holder: &FieldPath<'_>, given: &[String], none: &str, many: &str
 fn check_device(device: &FieldPath<'_>, known: &Value, chosen: bool) {
     check::label(&device.at("name"));
     let taints = device.at("taints");
-    let mut before = elements(known).iter();
-    let before = before.find(|one| one["name"] == *device.at("name").value());
+    let before = elements(known)
+        .iter()
+        .find(|one| one["name"] == *device.at("name").value());
     if before.is_none_or(|before| before["taints"] != *taints.value()) {
         parts::each(&taints, MOST_TAINTS, check_taint);
     }
-    let nodes = device.parts(["nodeName", "nodeSelector", "allNodes"]);
     if chosen {
         check_device_nodes(device);
-    } else if nodes.iter().any(FieldPath::is_set) {
+    } else if ["nodeName", "nodeSelector", "allNodes"]
+        .iter()
+        .any(|field| device.at(field).is_set())
+    {
         device.invalid_as(&Value::Null, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec");
     }
     parts::check_binding(device);
@@ -125,7 +131,7 @@ fn check_device(device: &FieldPath<'_>, known: &Value, chosen: bool) {
 fn check_device_nodes(device: &FieldPath<'_>) {
     let mut given = check_named_nodes(device, "must not be empty");
     check_flag(device, "allNodes", &mut given);
-    check_number(device, &given, DEVICE_NODES, DEVICE_NODES);
+    check_number(device, &given, DEVICE_NODES, "");
 }
 
 fn check_taint(taint: &FieldPath<'_>) {

@@ -240,18 +240,17 @@ pub(crate) fn required_one_of(at: &FieldPath<'_>, supported: &[&str]) {
 }
 
 /// Checks a key of a ConfigMap or a Secret (upstream: `IsConfigMapKey`).
-pub(crate) fn config_key(at: &FieldPath<'_>) {
-    let key = at.text();
+pub(crate) fn config_key(at: &FieldPath<'_>, key: &str) {
     if key.len() > 253 {
-        at.invalid_text("must be no more than 253 characters");
+        at.invalid_as(key, "must be no more than 253 characters");
     }
     let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     if key.is_empty() || !key.bytes().all(legal) {
-        at.invalid_text(CONFIG_KEY);
+        at.invalid_as(key, CONFIG_KEY);
     } else if matches!(key, "." | "..") {
-        at.invalid_text(&format!("must not be '{key}'"));
+        at.invalid_as(key, &format!("must not be '{key}'"));
     } else if key.starts_with("..") {
-        at.invalid_text("must not start with '..'");
+        at.invalid_as(key, "must not start with '..'");
     }
 }
 

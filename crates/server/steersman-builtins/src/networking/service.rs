@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use crate::Strategy;
-use crate::fields::fill::{drop, given, lacks, list, part, set, set_text};
+use crate::fields::fill::{drop, elements, given, lacks, list, part, set, set_text};
 use crate::fields::{FieldPath, address, check};
 use addresses::{balancer_class, check_addresses, update};
 
@@ -132,8 +132,10 @@ fn prepare(object: &mut Value, old: Option<&Value>) {
         }
     }
     let node_ports = |spec: &Value| -> Vec<Value> {
-        let ports = spec["ports"].as_array().into_iter().flatten();
-        ports.map(|port| port["nodePort"].clone()).collect()
+        elements(&spec["ports"])
+            .iter()
+            .map(|port| port["nodePort"].clone())
+            .collect()
     };
     if on_nodes(old) && !on_nodes(spec) && node_ports(old) == node_ports(spec) {
         for port in list(spec, "ports") {

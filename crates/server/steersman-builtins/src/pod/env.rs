@@ -65,7 +65,9 @@ fn check_source(variable: &FieldPath<'_>) {
 
 fn check_key_of(selector: &FieldPath<'_>) {
     check::subdomain(&selector.at("name"));
-    check::required(&selector.at("key"), check::config_key);
+    check::required(&selector.at("key"), |key| {
+        check::config_key(key, key.text())
+    });
 }
 
 fn check_file(file: &FieldPath<'_>) {

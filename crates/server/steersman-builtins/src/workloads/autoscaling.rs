@@ -259,8 +259,11 @@ pub fn to_v2(shown: &Value) -> Value {
         metrics.push(processor(wanted));
     }
     let others = note(METRICS);
-    let others = elements(&others).iter();
-    metrics.extend(others.map(|metric| metric_to_v2(metric, false)));
+    metrics.extend(
+        elements(&others)
+            .iter()
+            .map(|metric| metric_to_v2(metric, false)),
+    );
     if metrics.is_empty() {
         metrics.push(processor(&json!(80)));
     }
@@ -275,14 +278,16 @@ pub fn to_v2(shown: &Value) -> Value {
     let (current, conditions) = (note(CURRENT), note(CONDITIONS));
     if let Some(status) = members(&mut stored, "status") {
         let used = status.remove("currentCPUUtilizationPercentage");
-        let current = elements(&current).iter();
-        let mut metrics: Vec<Value> = current.map(|metric| metric_to_v2(metric, true)).collect();
+        let mut metrics: Vec<Value> = elements(&current)
+            .iter()
+            .map(|metric| metric_to_v2(metric, true))
+            .collect();
         if let (true, Some(used)) = (metrics.is_empty(), used.filter(Value::is_number)) {
             metrics.push(json!({"type": "Resource", "resource": {"name": "cpu",
                 "current": {"averageUtilization": used}}}));
         }
         let metrics = (!metrics.is_empty()).then_some(metrics);
-        status.insert("currentMetrics".to_owned(), json!(metrics));
+        status.insert("currentMetrics".to_owned(), metrics.into());
         if conditions.is_array() {
             status.insert("conditions".to_owned(), conditions);
         }

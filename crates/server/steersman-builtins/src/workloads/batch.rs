@@ -169,11 +169,12 @@ fn check_generated(object: &FieldPath<'_>) {
     let mut expected = Map::new();
     for (label, by_uid) in LABELS {
         let wanted = if by_uid { uid.text() } else { name.text() };
-        let (field, detail) = (labels.key(label), format!("must be '{wanted}'"));
+        let field = labels.key(label);
+        let detail = || format!("must be '{wanted}'");
         match field.value().as_str() {
-            None => field.required(&detail),
+            None => field.required(&detail()),
             // As in the real server, the message quotes all labels.
-            Some(found) if found != wanted => field.invalid_as(labels.value(), &detail),
+            Some(found) if found != wanted => field.invalid_as(labels.value(), &detail()),
             Some(_) => {}
         }
         expected.insert(label.to_owned(), json!(wanted));
@@ -333,8 +334,11 @@ fn open_resources(old: &mut Value, new: &Value) {
     for list in ["/spec/containers", "/spec/initContainers"] {
         let containers = old.pointer_mut(list).and_then(Value::as_array_mut);
         let others = new.pointer(list).and_then(Value::as_array);
-        let containers = containers.into_iter().flatten();
-        for (container, other) in containers.zip(others.into_iter().flatten()) {
+        let pairs = containers
+            .into_iter()
+            .flatten()
+            .zip(others.into_iter().flatten());
+        for (container, other) in pairs {
             if let Some(resources) = other.get("resources") {
                 put(container, "resources", resources.clone());
             }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fields::fill::put;
+use crate::fields::fill::{elements, put};
 use crate::fields::go_value::GoType::{self, Number, Plain, Pointer, Struct, Text};
 use crate::fields::{FieldPath, check};
 use crate::pod;
@@ -63,7 +63,7 @@ fn check_stateful_template(spec: &FieldPath<'_>) {
         && let Some(pod) = template.get_mut("spec")
     {
         let named = |volume: &Value| claims.iter().any(|claim| claim["name"] == volume["name"]);
-        let own = pod["volumes"].as_array().into_iter().flatten();
+        let own = elements(&pod["volumes"]).iter();
         // A claim replaces the volume of the same name.
         let mut all: Vec<Value> = own.filter(|volume| !named(volume)).cloned().collect();
         all.extend(claims.iter().cloned());
