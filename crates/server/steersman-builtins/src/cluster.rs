@@ -142,10 +142,14 @@ fn node(root: &FieldPath<'_>, old: Option<&Value>) {
     let was = &old["spec"];
     if !lacks(was, "podCIDRs") {
         let before = elements(&was["podCIDRs"]);
-        let pairs = before.iter().zip(cidrs.items());
-        let changes = match before.len() == cidrs.len() {
-            true => pairs.filter(|(was, now)| *was != now.value()).count(),
-            false => 1,
+        let changes = if before.len() == cidrs.len() {
+            before
+                .iter()
+                .zip(cidrs.items())
+                .filter(|(was, now)| *was != now.value())
+                .count()
+        } else {
+            1
         };
         for _ in 0..changes {
             cidrs.forbidden("node updates may not change podCIDR except from \"\" to valid");

@@ -205,8 +205,8 @@ fn embedded_metadata(metadata: &Value, errors: &mut Vec<FieldError>) {
 #[must_use]
 pub fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let of = |object: &Value| -> BTreeSet<String> {
-        let listed = elements(&object["metadata"]["finalizers"]).iter();
-        listed
+        elements(&object["metadata"]["finalizers"])
+            .iter()
             .filter_map(Value::as_str)
             .map(str::to_owned)
             .collect()

@@ -145,8 +145,10 @@ fn deployment(new: &FieldPath<'_>, old: Option<&Value>) {
     check::not_negative(&spec.at("revisionHistoryLimit"));
     let deadline = spec.at("progressDeadlineSeconds");
     check::not_negative(&deadline);
-    let seconds = deadline.number();
-    if seconds.is_some_and(|seconds| seconds <= ready.int()) {
+    if deadline
+        .number()
+        .is_some_and(|seconds| seconds <= ready.int())
+    {
         deadline.invalid("must be greater than minReadySeconds");
     }
     keep_selector(&spec, old);

@@ -117,8 +117,9 @@ fn check_subject(subject: &FieldPath<'_>) {
     }
     // Upstream checks the other subject fields in this order.
     for field in ["serviceAccount", "user", "group"] {
-        let mut kinds = KINDS.iter();
-        let named = kinds.find(|(_, other)| *other == field && field != *own);
+        let named = KINDS
+            .iter()
+            .find(|(_, other)| *other == field && field != *own);
         if let Some((named, _)) = named {
             let detail = format!("{field} is forbidden when subject kind is not '{named}'");
             subject.at(field).deny(&detail);

@@ -51,8 +51,9 @@ impl SigningRequest {
     pub fn is_of(&self, organization: &str) -> bool {
         self.parsed().is_some_and(|parsed| {
             let subject = &parsed.certification_request_info.subject;
-            let mut all = subject.iter_organization();
-            all.any(|one| one.as_str().is_ok_and(|one| one == organization))
+            subject
+                .iter_organization()
+                .any(|one| one.as_str().is_ok_and(|one| one == organization))
         })
     }
 

@@ -58,9 +58,10 @@ fn hooks(object: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn knows_a_version(hook: &Value) -> bool {
-    let versions = elements(&hook["admissionReviewVersions"]).iter();
-    let mut versions = versions.filter_map(Value::as_str);
-    versions.any(|version| VERSIONS.contains(&version))
+    elements(&hook["admissionReviewVersions"])
+        .iter()
+        .filter_map(Value::as_str)
+        .any(|version| VERSIONS.contains(&version))
 }
 
 fn validate(object: &FieldPath<'_>, old: Option<&Value>, mutating: bool) {
@@ -70,8 +71,9 @@ fn validate(object: &FieldPath<'_>, old: Option<&Value>, mutating: bool) {
     };
     let unique = |old: &Value| {
         let mut names = HashSet::new();
-        let mut given = hooks(old).filter_map(|hook| hook["name"].as_str());
-        given.all(|name| names.insert(name))
+        hooks(old)
+            .filter_map(|hook| hook["name"].as_str())
+            .all(|name| names.insert(name))
     };
     // Stored objects may violate rules that are newer than the objects.
     let strict_effects = old.is_none_or(|old| hooks(old).all(harmless));

@@ -97,7 +97,8 @@ fn annotation(crd: &Value) -> &str {
 fn is_protected(crd: &Value) -> bool {
     let group = crd["spec"]["group"].as_str().unwrap_or_default();
     PROTECTED.iter().any(|owner| {
-        let rest = group.strip_suffix(owner);
-        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        group
+            .strip_suffix(owner)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     })
 }

@@ -179,8 +179,12 @@ impl<'a> Walk<'a> {
     fn rules(&mut self, node: &FieldPath<'a>, context: &NodeContext) {
         let listed = node.at("x-kubernetes-validations");
         let path = node.path();
-        let mut known = self.known.iter();
-        if listed.is_empty() || known.any(|error| error.field.starts_with(&path)) {
+        if listed.is_empty()
+            || self
+                .known
+                .iter()
+                .any(|error| error.field.starts_with(&path))
+        {
             return;
         }
         let Some(decl) = &context.decl else {

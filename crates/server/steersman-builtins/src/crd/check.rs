@@ -180,8 +180,10 @@ fn check_stored_versions(root: &FieldPath<'_>) {
             ));
         }
     }
-    let storing = versions(root.value()).filter(|one| one["storage"] == true);
-    let name = storing.last().and_then(|one| one["name"].as_str());
+    let storage = versions(root.value())
+        .filter(|one| one["storage"] == true)
+        .last();
+    let name = storage.and_then(|one| one["name"].as_str());
     if let Some(name) = name
         && !stored.items().any(|version| version.value() == name)
     {

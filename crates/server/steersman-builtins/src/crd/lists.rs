@@ -111,8 +111,10 @@ fn check_nullable(node: &FieldPath<'_>) {
             continue;
         };
         let at = items.at("properties").key(key.text());
-        let mut required = items.at("required").items();
-        let is_required = required.any(|one| one.value() == key.value());
+        let is_required = items
+            .at("required")
+            .items()
+            .any(|one| one.value() == key.value());
         if !is_required && property.get("default").is_none() {
             at.at("default").required("this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property");
         }

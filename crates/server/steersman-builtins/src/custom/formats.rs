@@ -69,9 +69,12 @@ pub(crate) fn is_checked_format(kind: &str, format: &str) -> bool {
 
 /// Returns the format of a schema; empty for a format that its type does not have.
 pub(crate) fn checked(schema: &Structural) -> &str {
-    let format = Some(&*schema.format);
-    let checked = format.filter(|format| is_checked_format(&schema.kind, format));
-    checked.unwrap_or_default()
+    let format = &*schema.format;
+    if is_checked_format(&schema.kind, format) {
+        format
+    } else {
+        ""
+    }
 }
 
 static BYTE: ConstantPattern = LazyLock::new(|| {

@@ -192,9 +192,10 @@ impl<'a> Known<'a> {
 
 fn check_type(schema: &Structural, value: &Value, path: &Path<'_>) {
     let found = type_name(value);
-    let wanted = match schema.int_or_string {
-        true => "integer,string",
-        false => &*schema.kind,
+    let wanted = if schema.int_or_string {
+        "integer,string"
+    } else {
+        &*schema.kind
     };
     let fits = match wanted {
         "" => true,

@@ -23,9 +23,11 @@ pub(super) fn check(new: &FieldPath<'_>, old: &Value) {
     parts::each_once(&reserved, MOST_RESERVATIONS, check_consumer, |one| {
         Value::from(one.at("uid").text()).to_string()
     });
-    let results = allocation.down("devices.results").items();
-    let allocated = results.map(|one| one.printed(&go_types::SHARED_DEVICE));
-    let allocated: Vec<String> = allocated.collect();
+    let results = allocation.down("devices.results");
+    let allocated: Vec<String> = results
+        .items()
+        .map(|one| one.printed(&go_types::SHARED_DEVICE))
+        .collect();
     parts::each_once(
         &status.at("devices"),
         usize::MAX,

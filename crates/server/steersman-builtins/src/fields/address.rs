@@ -55,8 +55,10 @@ impl Network {
             IpAddr::V6(address) => (u128::from(address), 128),
         };
         let dropped = width - u32::from(bits).min(width);
-        let kept = value.checked_shr(dropped);
-        kept.and_then(|kept| kept.checked_shl(dropped)).unwrap_or(0)
+        value
+            .checked_shr(dropped)
+            .and_then(|kept| kept.checked_shl(dropped))
+            .unwrap_or(0)
     }
 
     fn contains(self, address: IpAddr) -> bool {

@@ -79,8 +79,11 @@ pub(super) fn check_ephemeral(
     others: &[FieldPath<'_>],
     context: &PodContext<'_>,
 ) {
-    let others = others.iter().flat_map(FieldPath::items);
-    let targets: HashSet<&str> = others.map(|one| one.at("name").text()).collect();
+    let targets: HashSet<&str> = others
+        .iter()
+        .flat_map(FieldPath::items)
+        .map(|one| one.at("name").text())
+        .collect();
     let mut names = targets.clone();
     for container in containers.items() {
         check_common(&container, context);

@@ -112,8 +112,9 @@ fn same_account(spec: &mut Value) {
 }
 
 fn volume(volume: &mut Value) {
-    let members = volume.as_object();
-    let none = members.is_some_and(|members| members.keys().all(|name| name == "name"));
+    let none = volume
+        .as_object()
+        .is_some_and(|members| members.keys().all(|name| name == "name"));
     if none {
         set(volume, "emptyDir", json!({}));
     }

@@ -67,8 +67,9 @@ pub(super) fn check_notes(notes: &FieldPath<'_>, spec: &FieldPath<'_>) {
             check_seccomp(notes, key, note.text());
         }
     }
-    let names = containers(spec).map(|one| one.at("name").text());
-    let names: HashSet<&str> = names.collect();
+    let names: HashSet<&str> = containers(spec)
+        .map(|container| container.at("name").text())
+        .collect();
     for (key, note) in notes.entries() {
         let Some(name) = key.strip_prefix(APP_ARMOR) else {
             continue;

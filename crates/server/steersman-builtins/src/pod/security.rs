@@ -283,8 +283,9 @@ pub(super) fn check_system(spec: &FieldPath<'_>) {
                 }
             }
             for context in contexts {
-                let fields = NOT_OF_WINDOWS_CONTAINERS.iter();
-                fields.for_each(|field| refuse(&context.at(field)));
+                NOT_OF_WINDOWS_CONTAINERS
+                    .iter()
+                    .for_each(|field| refuse(&context.at(field)));
             }
         }
         // As upstream, the error names `os`, not `os.name`.

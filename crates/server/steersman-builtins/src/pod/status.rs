@@ -69,8 +69,9 @@ fn restarts(container: &FieldPath<'_>, policy: &str, code: i64) -> bool {
 
 /// Returns the last item with a name, which counts as in a Go map.
 fn last_named<'a>(list: &FieldPath<'a>, name: &str) -> Option<FieldPath<'a>> {
-    let named = list.items().filter(|one| one.at("name").text() == name);
-    named.last()
+    list.items()
+        .filter(|one| one.at("name").text() == name)
+        .last()
 }
 
 /// Checks that a container that ended for good does not run again.

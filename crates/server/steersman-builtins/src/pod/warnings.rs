@@ -246,8 +246,10 @@ fn warn_of_ports(spec: &FieldPath<'_>) {
 /// Warns of affinity terms that no Pod matches, because they have no selector.
 fn warn_of_affinities(affinity: &FieldPath<'_>) {
     for kind in affinity.parts(["podAffinity", "podAntiAffinity"]) {
-        let preferred = kind.at(PREFERRED).items();
-        let preferred = preferred.map(|one| one.at("podAffinityTerm"));
+        let preferred = kind
+            .at(PREFERRED)
+            .items()
+            .map(|one| one.at("podAffinityTerm"));
         for term in kind.at(REQUIRED).items().chain(preferred) {
             let labels = term.at("labelSelector");
             if !labels.is_set() {

@@ -71,8 +71,9 @@ pub(crate) fn check_amount(at: &FieldPath<'_>) {
     let Some(negative) = amount(at).filter(|amount| amount.sign() < 0) else {
         return;
     };
-    let whole = negative.whole();
-    let shown = whole.map_or_else(|| at.value().clone(), Value::from);
+    let shown = negative
+        .whole()
+        .map_or_else(|| at.value().clone(), Value::from);
     at.invalid_as(&shown, "must be a valid resource quantity");
 }
 

@@ -140,8 +140,10 @@ static NAA: ConstantPattern = LazyLock::new(|| Regex::new("(?s)^naa.[a-zA-Z0-9]{
 
 /// Returns whether an iSCSI name is well formed, or `None` for a name with an unknown prefix.
 fn is_iscsi_name(name: &str) -> Option<bool> {
-    let mut known = [("iqn", &IQN), ("eui", &EUI), ("naa", &NAA)].into_iter();
-    let (_, pattern) = known.find(|(prefix, _)| name.starts_with(prefix))?;
+    let known = [("iqn", &IQN), ("eui", &EUI), ("naa", &NAA)];
+    let (_, pattern) = known
+        .into_iter()
+        .find(|(prefix, _)| name.starts_with(prefix))?;
     Some(is_match(pattern, name))
 }
 

@@ -164,8 +164,11 @@ fn check_metric(metric: &FieldPath<'_>) {
     if expected.is_none() {
         kind.not_supported(TYPES);
     }
-    let fields = SOURCES.iter().map(|(_, field)| *field);
-    let present: Vec<&str> = fields.filter(|field| metric.at(field).is_set()).collect();
+    let present: Vec<&str> = SOURCES
+        .iter()
+        .map(|(_, field)| *field)
+        .filter(|field| metric.at(field).is_set())
+        .collect();
     if let Some(first) = present.first() {
         check_source(first, &metric.at(first));
     }

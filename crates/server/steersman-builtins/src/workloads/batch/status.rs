@@ -75,7 +75,8 @@ pub(super) fn check(job: &FieldPath<'_>, old: &Value) {
     check_end(&write);
     let finished = write.is("Complete") || write.is("Failed");
     check_indexes(job, finished);
-    let (ready, active) = (write.status.at("ready"), write.status.at("active").int());
+    let ready = write.status.at("ready");
+    let active = write.status.at("active").int();
     ready.at_most(active, "cannot set more ready pods than active");
     write.refuse_both("SuccessCriteriaMet", "Failed");
     write.refuse_both("SuccessCriteriaMet", "FailureTarget");
@@ -121,7 +122,8 @@ fn check_changes(job: &FieldPath<'_>, write: &StatusWrite<'_>) {
         write.refuse_end_of("terminal ", kind);
     }
     for field in ["failed", "succeeded"] {
-        let (count, before) = (write.status.at(field), write.old.at(field).int());
+        let count = write.status.at(field);
+        let before = write.old.at(field).int();
         count.at_least(before, &format!("cannot decrease the {field} counter"));
     }
     let [done, was_done] = [&write.status, &write.old].map(|status| status.at("completionTime"));
