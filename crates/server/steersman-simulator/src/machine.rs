@@ -134,8 +134,9 @@ impl Machine {
         if writes >= budget || !self.work_queue.is_empty() {
             return NextTurn::Again;
         }
-        let next = self.timers.first();
-        next.map_or(NextTurn::Change, |(at, _)| NextTurn::At(*at))
+        self.timers
+            .first()
+            .map_or(NextTurn::Change, |(at, _)| NextTurn::At(*at))
     }
 
     fn queue_due_objects(&mut self, tick: Duration) {

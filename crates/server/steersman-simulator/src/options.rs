@@ -248,26 +248,31 @@ impl Speed {
     }
 }
 
-/// The values of the annotation [`POD_FAILURE`], in the order of the variants of `PodFailure`.
-const FAILURES: [(PodFailure, &str); 6] = [
-    (PodFailure::CrashLoop, "CrashLoopBackOff"),
-    (PodFailure::ImagePull, "ImagePullBackOff"),
-    (PodFailure::Failed, "Failed"),
-    (PodFailure::NeverReady, "NeverReady"),
-    (PodFailure::Unschedulable, "Unschedulable"),
-    (PodFailure::Unstoppable, "Unstoppable"),
-];
-
 impl PodFailure {
+    const ALL: [Self; 6] = [
+        Self::CrashLoop,
+        Self::ImagePull,
+        Self::Failed,
+        Self::NeverReady,
+        Self::Unschedulable,
+        Self::Unstoppable,
+    ];
+
     /// Returns the value of the annotation [`POD_FAILURE`] for this failure, for instance `CrashLoopBackOff`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        FAILURES[self as usize].1
+        match self {
+            Self::CrashLoop => "CrashLoopBackOff",
+            Self::ImagePull => "ImagePullBackOff",
+            Self::Failed => "Failed",
+            Self::NeverReady => "NeverReady",
+            Self::Unschedulable => "Unschedulable",
+            Self::Unstoppable => "Unstoppable",
+        }
     }
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        let found = FAILURES.into_iter().find(|(_, value)| *value == name);
-        found.map(|(failure, _)| failure)
+        Self::ALL.into_iter().find(|one| one.as_str() == name)
     }
 }
 

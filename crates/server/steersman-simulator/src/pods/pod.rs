@@ -87,7 +87,7 @@ impl TurnContext<'_> {
                 let mut status = pod.lean()["status"].clone();
                 let mut condition = json!({
                     "type": "PodScheduled", "status": "False", "lastProbeTime": null,
-                    "lastTransitionTime": transition_time(known, &self.wall()),
+                    "lastTransitionTime": transition_time(known, || self.wall()),
                     "reason": "Unschedulable", "message": why,
                 });
                 statuses::observe_generation(&mut condition, pod.lean());

@@ -107,8 +107,9 @@ pub(super) fn observe_generation(written: &mut Value, pod: &Value) {
 
 /// Builds the conditions in a Pod's status. Conditions of types that a kubelet does not write stay.
 fn conditions(pod: &Value, containers_state: ContainersState, ready: bool, now: &str) -> Value {
-    let names = items(&pod["spec"]["containers"]).map(|container| text(container, "name"));
-    let names: Vec<&str> = names.collect();
+    let names: Vec<&str> = items(&pod["spec"]["containers"])
+        .map(|container| text(container, "name"))
+        .collect();
     let unready = format!("containers with unready status: [{}]", names.join(" "));
     let (reason, message) = match containers_state {
         ContainersState::Succeeded => ("PodCompleted", ""),

@@ -44,8 +44,8 @@ impl TurnContext<'_> {
             return;
         }
         let volume = if volume.is_empty() {
-            let known = self.matching_volume(claim);
-            known.or_else(|| self.provision(claim))
+            self.matching_volume(claim)
+                .or_else(|| self.provision(claim))
         } else {
             let named = self.get(SimulatedKind::Volume, "", volume);
             named.filter(|named| is_free_for(named.lean(), claim))
@@ -243,14 +243,17 @@ impl TurnContext<'_> {
             }
         });
         if let Some(claim) = self.get(SimulatedKind::Claim, &claim.namespace, &claim.name) {
-            let spec = &volume.lean()["spec"];
-            let (modes, capacity) = (&spec["accessModes"], &spec["capacity"]);
-            let status = json!({"phase": "Bound", "accessModes": modes, "capacity": capacity});
+            let status = json!({
+                "phase": "Bound",
+                "accessModes": volume.lean()["spec"]["accessModes"],
+                "capacity": volume.lean()["spec"]["capacity"],
+            });
             self.write_status(&claim, status);
         }
     }
 
     fn reclaim(&mut self, name: &str) {
+        let kind = self.kinds.of(SimulatedKind::Volume);
         let Some(volume) = self.get(SimulatedKind::Volume, "", name) else {
             return;
         };
@@ -262,13 +265,12 @@ impl TurnContext<'_> {
         }
         let made = !annotation(volume.lean(), PROVISIONED_BY).is_empty();
         if made && volume.lean()["spec"]["persistentVolumeReclaimPolicy"] == "Delete" {
-            self.delete(self.kinds.of(SimulatedKind::Volume), &volume, None);
+            self.delete(kind, &volume, None);
             return;
         }
         let mut object = volume.lean().clone();
         object["status"]["phase"] = json!("Released");
-        let status = (Component::Controllers, Subresource::Status);
-        self.update(self.kinds.of(SimulatedKind::Volume), status, object);
+        self.update(kind, (Component::Controllers, Subresource::Status), object);
     }
 }
 

@@ -49,8 +49,8 @@ impl TurnContext<'_> {
             Err(why) => {
                 status.insert("disruptionsAllowed".to_owned(), json!(0));
                 let state = ("False", "SyncFailed", why.as_str());
-                let generation = &old["observedGeneration"];
-                let conditions = self.with_disruption_allowed(old, state, generation);
+                let conditions =
+                    self.with_disruption_allowed(old, state, &old["observedGeneration"]);
                 status.insert("conditions".to_owned(), conditions);
                 self.write_status(budget, status);
                 return;
@@ -101,7 +101,7 @@ impl TurnContext<'_> {
             .find(|one| one["type"] == "DisruptionAllowed" && one["status"] == condition_status);
         let condition = json!({
             "type": "DisruptionAllowed", "status": condition_status, "reason": reason, "message": message,
-            "lastTransitionTime": transition_time(known, &self.wall()), "observedGeneration": generation,
+            "lastTransitionTime": transition_time(known, || self.wall()), "observedGeneration": generation,
         });
         set_condition(&mut conditions, condition);
         Value::Array(conditions)
@@ -179,9 +179,9 @@ impl TurnContext<'_> {
         let owner = controlling_owner(pod.lean()).unwrap_or(&Value::Null);
         let (version, kind) = (text(owner, "apiVersion"), text(owner, "kind"));
         let mut all = self.registry.resources().iter();
-        let resource = all.find(|known| known.kind == kind && known.api_version() == version);
-        let unknown = || format!("no matches for kind \"{kind}\" in version \"{version}\"");
-        let resource = resource.ok_or_else(unknown)?;
+        let resource = all
+            .find(|known| known.kind == kind && known.api_version() == version)
+            .ok_or_else(|| format!("no matches for kind \"{kind}\" in version \"{version}\""))?;
         if resource.scale.is_none() {
             return Err(format!(
                 "{}/{}, Resource={} does not implement the scale subresource",

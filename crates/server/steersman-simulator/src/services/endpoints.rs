@@ -184,7 +184,9 @@ fn ports_of(service: &Stored, pod: Option<&Value>) -> Value {
             Value::String(name) => named(name)?,
             number => number.clone(),
         };
-        let given = |field: &str, default: &str| port.get(field).cloned().unwrap_or(json!(default));
+        let given = |field: &str, default: &str| {
+            port.get(field).map_or_else(|| json!(default), Value::clone)
+        };
         let (name, protocol) = (given("name", ""), given("protocol", "TCP"));
         Some(json!({"port": target, "protocol": protocol, "name": name}))
     });

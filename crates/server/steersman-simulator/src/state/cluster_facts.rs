@@ -66,8 +66,9 @@ impl ClusterFacts {
 
     /// Returns the keys of the Pods or ReplicaSets in a namespace that have no controller.
     pub(crate) fn orphans(&self, kind: SimulatedKind, namespace: &Arc<str>) -> Vec<SimulatedKey> {
-        let keys = keys_of(&self.orphans, kind, Some(namespace));
-        keys.cloned().collect()
+        keys_of(&self.orphans, kind, Some(namespace))
+            .cloned()
+            .collect()
     }
 
     /// Adds a Pod to the tallies of its controller and its node, or removes it if `is_added` is false.
@@ -114,7 +115,8 @@ impl ClusterFacts {
 impl FactsUpdate<'_> {
     /// Reads the changes since the last call, or all objects if the store has forgotten some changes (PLAY-3).
     pub(crate) fn read_changes(&mut self) {
-        for (at, (kind, ..)) in KINDS.into_iter().enumerate() {
+        for (at, row) in KINDS.into_iter().enumerate() {
+            let kind = row.kind;
             let (registry, storage) = (self.registry, &self.kinds.of(kind).storage);
             let changes = self.facts.positions[at]
                 .and_then(|after| registry.store().changes(storage, after).ok());

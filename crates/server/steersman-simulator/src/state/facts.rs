@@ -32,24 +32,58 @@ pub(crate) enum SimulatedKind {
     Budget,
 }
 
-/// Every kind in the order of the enum, with the group and the plural name of its resource, and the name of its
-/// controller's ServiceAccount. The table is not formatted by rustfmt, so that a row takes one line.
+/// What the simulator knows of one kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KindRow {
+    pub(crate) kind: SimulatedKind,
+    /// The API group of the resource; empty for the core group.
+    pub(crate) group: &'static str,
+    /// The plural name of the resource.
+    pub(crate) plural: &'static str,
+    /// The name of the ServiceAccount that writes for the controller of the kind.
+    pub(crate) user: &'static str,
+}
+
+const fn row(
+    kind: SimulatedKind,
+    group: &'static str,
+    plural: &'static str,
+    user: &'static str,
+) -> KindRow {
+    KindRow {
+        kind,
+        group,
+        plural,
+        user,
+    }
+}
+
+/// Every kind, in the order of the enum. The table is not formatted by rustfmt, so that a row takes one line.
 #[rustfmt::skip]
-pub(crate) const KINDS: [(SimulatedKind, &str, &str, &str); 13] = [
-    (SimulatedKind::Node, "", "nodes", "node-controller"),
-    (SimulatedKind::Pod, "", "pods", "kube-scheduler"),
-    (SimulatedKind::ReplicaSet, "apps", "replicasets", "replicaset-controller"),
-    (SimulatedKind::StatefulSet, "apps", "statefulsets", "statefulset-controller"),
-    (SimulatedKind::DaemonSet, "apps", "daemonsets", "daemon-set-controller"),
-    (SimulatedKind::Job, "batch", "jobs", "job-controller"),
-    (SimulatedKind::CronJob, "batch", "cronjobs", "cronjob-controller"),
-    (SimulatedKind::Deployment, "apps", "deployments", "deployment-controller"),
-    (SimulatedKind::Service, "", "services", "endpointslice-controller"),
-    (SimulatedKind::Claim, "", "persistentvolumeclaims", "persistent-volume-binder"),
-    (SimulatedKind::Volume, "", "persistentvolumes", "persistent-volume-binder"),
-    (SimulatedKind::Class, "storage.k8s.io", "storageclasses", "persistent-volume-binder"),
-    (SimulatedKind::Budget, "policy", "poddisruptionbudgets", "disruption-controller"),
+pub(crate) const KINDS: [KindRow; 13] = [
+    row(SimulatedKind::Node, "", "nodes", "node-controller"),
+    row(SimulatedKind::Pod, "", "pods", "kube-scheduler"),
+    row(SimulatedKind::ReplicaSet, "apps", "replicasets", "replicaset-controller"),
+    row(SimulatedKind::StatefulSet, "apps", "statefulsets", "statefulset-controller"),
+    row(SimulatedKind::DaemonSet, "apps", "daemonsets", "daemon-set-controller"),
+    row(SimulatedKind::Job, "batch", "jobs", "job-controller"),
+    row(SimulatedKind::CronJob, "batch", "cronjobs", "cronjob-controller"),
+    row(SimulatedKind::Deployment, "apps", "deployments", "deployment-controller"),
+    row(SimulatedKind::Service, "", "services", "endpointslice-controller"),
+    row(SimulatedKind::Claim, "", "persistentvolumeclaims", "persistent-volume-binder"),
+    row(SimulatedKind::Volume, "", "persistentvolumes", "persistent-volume-binder"),
+    row(SimulatedKind::Class, "storage.k8s.io", "storageclasses", "persistent-volume-binder"),
+    row(SimulatedKind::Budget, "policy", "poddisruptionbudgets", "disruption-controller"),
 ];
+
+// A kind is the index of its row.
+const _: () = {
+    let mut at = 0;
+    while at < KINDS.len() {
+        assert!(KINDS[at].kind as usize == at);
+        at += 1;
+    }
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Component {
@@ -122,7 +156,7 @@ impl SimulatedKind {
         match self {
             Self::DaemonSet => "daemonset-controller",
             Self::Claim | Self::Volume => "persistentvolume-controller",
-            other => KINDS[other as usize].3,
+            other => KINDS[other as usize].user,
         }
     }
 
@@ -204,8 +238,9 @@ pub(crate) fn controlling_owner(object: &Value) -> Option<&Value> {
 
 pub(crate) fn controller_of(object: &Value) -> Option<Controller> {
     let owner = controlling_owner(object)?;
-    let version = text(owner, "apiVersion").split_once('/');
-    let (group, _) = version.unwrap_or_default();
+    let (group, _) = text(owner, "apiVersion")
+        .split_once('/')
+        .unwrap_or_default();
     Some(Controller {
         kind: SimulatedKind::named(group, text(owner, "kind")),
         name: text(owner, "name").into(),
@@ -250,9 +285,9 @@ pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> 
     items(&object["status"]["conditions"]).find(|one| one["type"] == kind)
 }
 
-/// Returns the transition time of the old condition `known`; `now` if there is none.
-pub(crate) fn transition_time(known: Option<&Value>, now: &str) -> Value {
-    known.map_or_else(|| json!(now), |known| known["lastTransitionTime"].clone())
+/// Returns the transition time of the old condition `known`; the time that `now` returns if there is none.
+pub(crate) fn transition_time(known: Option<&Value>, now: impl FnOnce() -> String) -> Value {
+    known.map_or_else(|| json!(now()), |known| known["lastTransitionTime"].clone())
 }
 
 /// Returns the items of a JSON list; nothing for another value.

@@ -23,10 +23,10 @@ pub(crate) struct Kinds {
 impl Kinds {
     /// Looks up the resources in a registry; `None` if one of them is not served, which cannot happen.
     pub(crate) fn of_registry(registry: &Registry) -> Option<Self> {
-        let known = KINDS.map(|(_, group, plural, _)| registry.resource(group, "v1", plural));
+        let known = KINDS.map(|row| registry.resource(row.group, "v1", row.plural));
         let user = |name: &str| Arc::new(User::service_account("kube-system", name));
         Some(Self {
-            users: KINDS.map(|(.., name)| user(name)).into(),
+            users: KINDS.map(|row| user(row.user)).into(),
             known: known.into_iter().collect::<Option<_>>()?,
             revisions: registry.resource("apps", "v1", "controllerrevisions")?,
             slices: registry.resource("discovery.k8s.io", "v1", "endpointslices")?,

@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 use super::facts::{cloned_items, items, text};
 
 /// The key of the taint of a Node with `spec.unschedulable`.
-const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+pub(crate) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct NodeFacts {
     name: String,
     labels: Map<String, Value>,
+    /// The taints in the spec; for a cordoned node also the one that `spec.unschedulable` stands for, as the last.
     taints: Vec<Value>,
-    closed: bool,
 }
 
 /// The scheduler's message about why a Pod fits no node, such as `0/1 nodes are available: …`.
@@ -31,11 +31,14 @@ impl Unschedulable {
 impl NodeFacts {
     pub(crate) fn of(node: &Value) -> Self {
         let labels = node["metadata"]["labels"].as_object();
+        let mut taints = cloned_items(&node["spec"]["taints"]);
+        if node["spec"]["unschedulable"] == true {
+            taints.push(json!({"key": UNSCHEDULABLE, "effect": "NoSchedule"}));
+        }
         Self {
             name: text(&node["metadata"], "name").to_owned(),
             labels: labels.cloned().unwrap_or_default(),
-            taints: cloned_items(&node["spec"]["taints"]),
-            closed: node["spec"]["unschedulable"] == true,
+            taints,
         }
     }
 
@@ -44,9 +47,7 @@ impl NodeFacts {
         if !self.is_selected(spec) {
             return Some("node(s) didn't match Pod's node affinity/selector".to_owned());
         }
-        let closed = json!({"key": UNSCHEDULABLE, "effect": "NoSchedule"});
-        let closed = Some(&closed).filter(|_| self.closed);
-        let mut taints = self.taints.iter().chain(closed);
+        let mut taints = self.taints.iter();
         let taint = taints.find(|taint| {
             matches!(text(taint, "effect"), "NoSchedule" | "NoExecute") && !tolerates(spec, taint)
         })?;

@@ -78,8 +78,9 @@ impl WorkQueue {
         &mut self,
         controller: &SimulatedKey,
     ) -> BTreeSet<NamespacedName> {
-        let pods = self.release_candidates.remove(controller);
-        pods.unwrap_or_default()
+        self.release_candidates
+            .remove(controller)
+            .unwrap_or_default()
     }
 }
 

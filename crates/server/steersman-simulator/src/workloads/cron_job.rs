@@ -82,8 +82,11 @@ impl TurnContext<'_> {
             let listed = active.iter().any(|one| one["uid"] == uid);
             if finished(job.lean()).is_none() {
                 if !listed {
-                    let what = "Saw a job that the controller did not create or forgot";
-                    self.warn(cron, "UnexpectedJob", format!("{what}: {}", job.name));
+                    let message = format!(
+                        "Saw a job that the controller did not create or forgot: {}",
+                        job.name
+                    );
+                    self.warn(cron, "UnexpectedJob", message);
                 }
                 continue;
             }

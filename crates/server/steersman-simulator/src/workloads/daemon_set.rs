@@ -12,6 +12,7 @@ use crate::state::facts::{
     PodStage, SimulatedKind, cloned_items, count, is_terminating, max_unavailable, number,
     put_counts, stage_of, text,
 };
+use crate::state::nodes::UNSCHEDULABLE;
 
 /// The taints that every Pod of a DaemonSet tolerates without saying so, with their effects.
 const TOLERATED: &[(&str, &str)] = &[
@@ -20,7 +21,7 @@ const TOLERATED: &[(&str, &str)] = &[
     ("node.kubernetes.io/disk-pressure", "NoSchedule"),
     ("node.kubernetes.io/memory-pressure", "NoSchedule"),
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+    (UNSCHEDULABLE, "NoSchedule"),
 ];
 
 #[derive(Debug, Default)]

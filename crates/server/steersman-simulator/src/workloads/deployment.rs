@@ -96,8 +96,9 @@ impl TurnContext<'_> {
     }
 
     fn adopt_sets(&mut self, deployment: &Stored) {
-        let cluster = self.cluster;
-        let orphans = cluster.orphans(SimulatedKind::ReplicaSet, &deployment.namespace);
+        let orphans = self
+            .cluster
+            .orphans(SimulatedKind::ReplicaSet, &deployment.namespace);
         if orphans.is_empty() {
             return;
         }
@@ -278,8 +279,9 @@ impl TurnContext<'_> {
         let keep = usize::try_from(keep).unwrap_or(usize::MAX);
         let many = empty.len().saturating_sub(keep);
         empty.sort_by_key(|set| revision_of(set.lean()));
+        let kind = self.kinds.of(SimulatedKind::ReplicaSet);
         for set in empty.into_iter().take(many) {
-            self.delete(self.kinds.of(SimulatedKind::ReplicaSet), set, None);
+            self.delete(kind, set, None);
         }
     }
 
@@ -363,10 +365,13 @@ impl TurnContext<'_> {
             return Some(("False", "ProgressDeadlineExceeded", message));
         }
         let updated = || ("ReplicaSetUpdated", about_set("is progressing"));
-        match reason.or_else(|| moved.then(updated))? {
-            (why @ "ReplicaSetCreateError", message) => Some(("False", why, message)),
-            (why, message) => Some(("True", why, message)),
-        }
+        let (why, message) = reason.or_else(|| moved.then(updated))?;
+        let holds = if why == "ReplicaSetCreateError" {
+            "False"
+        } else {
+            "True"
+        };
+        Some((holds, why, message))
     }
 
     /// Returns whether `progressDeadlineSeconds` is over. If not, queues the Deployment for the end of that time.

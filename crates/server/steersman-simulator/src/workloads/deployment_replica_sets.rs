@@ -179,7 +179,7 @@ pub(crate) fn put_condition(
     let same = known.filter(|one| one["status"] == status);
     let condition = json!({
         "type": kind, "status": status, "reason": reason, "message": message,
-        "lastUpdateTime": now, "lastTransitionTime": transition_time(same, now),
+        "lastUpdateTime": now, "lastTransitionTime": transition_time(same, || now.to_owned()),
     });
     set_condition(conditions, condition);
 }

@@ -159,8 +159,11 @@ impl RolloutTerms {
         if self.replicas == 0 {
             return -wanted;
         }
-        let before = set.max_replicas.filter(|max_replicas| *max_replicas > 0);
-        let before = before.unwrap_or(wanted).max(1);
+        let before = set
+            .max_replicas
+            .filter(|max_replicas| *max_replicas > 0)
+            .unwrap_or(wanted)
+            .max(1);
         // Rounds to the nearest number. An `i128` does not overflow, whatever numbers the annotations hold.
         let (before, total) = (i128::from(before), i128::from(self.replicas + self.surge));
         let doubled = 2 * i128::from(wanted) * total + before;

@@ -45,9 +45,9 @@ pub(super) fn failure_effect(job: &Value, pod: &Stored) -> FailureEffect {
         let codes = &rule["onExitCodes"];
         let (namespace, name) = (&pod.namespace, &pod.name);
         let why = if codes.is_object() {
-            let status = &pod.lean()["status"];
-            let mut lists = ["containerStatuses", "initContainerStatuses"].into_iter();
-            let found = lists.find_map(|list| matching_exit_code(&status[list], codes));
+            let found = ["containerStatuses", "initContainerStatuses"]
+                .into_iter()
+                .find_map(|list| matching_exit_code(&pod.lean()["status"][list], codes));
             found.map(|(container, code)| {
                 format!(
                     "Container {container} for pod {namespace}/{name} failed with exit code {code} matching {action} rule at index {at}"
@@ -155,7 +155,9 @@ pub(super) fn ends_index(job: &Value, pod: &Stored) -> bool {
 
 /// Returns the sum of the restart counts of a Pod's containers.
 pub(super) fn restarts(pod: &Value) -> i64 {
-    let lists = ["initContainerStatuses", "containerStatuses"].into_iter();
-    let all = lists.flat_map(|list| items(&pod["status"][list]));
+    let lists = ["initContainerStatuses", "containerStatuses"];
+    let all = lists
+        .into_iter()
+        .flat_map(|list| items(&pod["status"][list]));
     all.map(|one| number(&one["restartCount"], 0)).sum()
 }
