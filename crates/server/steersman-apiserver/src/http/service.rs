@@ -240,8 +240,9 @@ impl ApiService {
     }
 
     fn answer_document(&self, parts: &Parts, route: &PathRoute, query: &Query) -> HttpOutcome {
-        let read = |registry: &mut Registry| (registry.resources().to_vec(), registry.has_issuer());
-        let (resources, has_issuer) = self.context.with_registry(read);
+        let (resources, has_issuer) = self
+            .context
+            .with_registry(|registry| (registry.resources().to_vec(), registry.has_issuer()));
         let ask = DocumentRequest {
             method: parts.method.as_str(),
             accept: text(&parts.headers, header::ACCEPT),

@@ -135,8 +135,10 @@ impl FlagTable {
                 return Err(FlagProblem::Positional { argument });
             };
             let flag = flag.strip_prefix('-').unwrap_or(flag);
-            let (name, value) = flag.split_once('=').unzip();
-            let (name, joined) = (name.unwrap_or(flag), value.map(str::to_owned));
+            let (name, joined) = match flag.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (flag, None),
+            };
             let name = if name == "h" { "help" } else { name };
             let (row, joined) = match (self.find(name), short(flag)) {
                 (Some(row), _) => (row, joined),

@@ -27,8 +27,9 @@ const REMEMBERED: usize = 10_000;
 pub(crate) async fn run(flags: ServerFlags) -> Outcome {
     // SRV-STOP-4: listens before the state is read, so that clients wait in the meantime and are not refused.
     let listener = bind(&flags).await?;
-    let builder = ApiServer::builder().log_capacity(REMEMBERED);
-    let mut builder = builder.remove_at_once(false);
+    let mut builder = ApiServer::builder()
+        .log_capacity(REMEMBERED)
+        .remove_at_once(false);
     if flags.rbac {
         builder = builder.authorization(Authorization::Rbac);
     }

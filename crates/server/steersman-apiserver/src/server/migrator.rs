@@ -60,8 +60,9 @@ async fn turn(
         let work = context.with_registry(|registry| migrator.next_work(registry, last, now));
         match work {
             MigratorWork::Store(step) => {
-                let stored = context.asking(|registry| registry.store_anew(&step, now.wall));
-                let (outcome, _) = stored.await;
+                let (outcome, _) = context
+                    .asking(|registry| registry.store_anew(&step, now.wall))
+                    .await;
                 done = Some((step, outcome));
             }
             MigratorWork::WaitUntil(due) => return Some(due),

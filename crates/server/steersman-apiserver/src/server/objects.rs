@@ -167,8 +167,9 @@ fn find(registry: &Registry, name: &str) -> Result<(Arc<Resource>, Subresource),
     let (plural, group) = full.split_once('.').unwrap_or((full, ""));
     let resources = registry.resources().iter();
     let mut served = resources.filter(|one| one.plural == plural && one.group == group);
-    let mut versions = served.clone();
-    let stored = versions.find(|one| one.version == one.storage_version);
+    let stored = served
+        .clone()
+        .find(|one| one.version == one.storage_version);
     match stored.or_else(|| served.next()) {
         Some(resource) => Ok((Arc::clone(resource), subresource)),
         None => Err(Status::not_found(GroupResource::new("", "resources"), name)),

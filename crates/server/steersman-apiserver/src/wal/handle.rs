@@ -68,8 +68,9 @@ impl WriteAheadLog {
     /// Safe: a dropped future has taken nothing.
     pub async fn next(&self) -> WalGroup {
         loop {
-            let is_task = self.shared.now.get().is_none();
-            if let Some(group) = self.take_if(|queue| is_task || queue.failure.is_some()) {
+            let is_due =
+                |queue: &WalQueue| self.shared.now.get().is_none() || queue.failure.is_some();
+            if let Some(group) = self.take_if(is_due) {
                 return group;
             }
             // A notification that came after the check above is stored, so it is not missed.
@@ -93,8 +94,9 @@ impl WriteAheadLog {
     fn settle(&self, group: WalGroup) {
         let revision = group.revision();
         let changed = self.shared.queue.lock().keep(group);
-        let kept = &self.shared.kept_revision;
-        kept.fetch_max(revision, Ordering::AcqRel);
+        self.shared
+            .kept_revision
+            .fetch_max(revision, Ordering::AcqRel);
         self.shared.settled.notify_waiters();
         if let Some(wake) = self.shared.wake.get() {
             wake(&changed);

@@ -85,9 +85,11 @@ impl WalQueue {
 
     /// Takes the transactions that wait, at most `GROUP_MAX` and of one file of the log; `None` if none waits.
     pub(super) fn take(&mut self) -> Option<WalGroup> {
-        let waiting = self.waiting.iter().take(GROUP_MAX).enumerate();
-        let group = waiting.take_while(|(at, one)| *at == 0 || !one.starts_file);
-        let count = group.count();
+        let waiting = self.waiting.iter().take(GROUP_MAX);
+        let count = waiting
+            .enumerate()
+            .take_while(|(at, one)| *at == 0 || !one.starts_file)
+            .count();
         let transactions: Vec<_> = self.waiting.drain(..count).collect();
         (!transactions.is_empty()).then_some(WalGroup { transactions })
     }

@@ -96,6 +96,14 @@ impl PatchKind {
         "application/apply-patch+yaml",
     ];
 
+    /// The content types of patches of built-in kinds.
+    pub const OF_BUILT_IN: &'static [&'static str] = &[
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/strategic-merge-patch+json",
+        "application/apply-patch+yaml",
+    ];
+
     /// Parses the `Content-Type` of a patch, without parameters. Custom resources have no strategic merge patch.
     ///
     /// # Errors

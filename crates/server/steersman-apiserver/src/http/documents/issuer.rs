@@ -19,8 +19,9 @@ pub(crate) fn answer(
     ask: &DocumentRequest<'_>,
     registry: &Registry,
 ) -> HttpOutcome {
-    let metadata = registry.issuer_metadata();
-    let metadata = metadata.ok_or(HttpRefusal::PageNotFound)?;
+    let metadata = registry
+        .issuer_metadata()
+        .ok_or(HttpRefusal::PageNotFound)?;
     if ask.method != "GET" {
         return Err(Status::method_not_allowed().into());
     }

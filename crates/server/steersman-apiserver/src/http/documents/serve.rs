@@ -39,11 +39,13 @@ pub(crate) fn answer(
     cache: &mut DocumentCache,
 ) -> HttpOutcome {
     match route {
-        PathRoute::Health { endpoint, check } => {
-            let (check, failure) = (check.as_deref(), ask.log_failure.as_deref());
-            let reply = health::answer(endpoint, check, ask.query, failure);
-            reply.ok_or(HttpRefusal::PageNotFound)
-        }
+        PathRoute::Health { endpoint, check } => health::answer(
+            endpoint,
+            check.as_deref(),
+            ask.query,
+            ask.log_failure.as_deref(),
+        )
+        .ok_or(HttpRefusal::PageNotFound),
         PathRoute::Root => Ok(paths(resources, ask.has_issuer)),
         // As upstream, the handlers of OpenAPI accept every HTTP method.
         PathRoute::OpenApiV2 if v2::is_accepted(ask.accept) => {
@@ -105,8 +107,9 @@ fn resources_of(
 
 /// Returns whether a group has built-in resources, so that its unknown paths are answered by a Status, not a page.
 pub(crate) fn serves(resources: &[Arc<Resource>], group: &str) -> bool {
-    let mut resources = resources.iter();
-    resources.any(|known| known.built_in && known.group == group)
+    resources
+        .iter()
+        .any(|known| known.built_in && known.group == group)
 }
 
 /// Answers `/`: the list of served paths, without those of objects.

@@ -144,8 +144,10 @@ fn restart(context: &Context, query: &Query) -> Done {
         let millis = number(query, name)?.unwrap_or(0);
         Ok::<_, Status>(Duration::from_millis(millis))
     });
-    let restart = Restart::new(history).away(away?);
-    let restart = restart.installing(installing?).initializing(initializing?);
+    let restart = Restart::new(history)
+        .away(away?)
+        .installing(installing?)
+        .initializing(initializing?);
     Ok((200, json!({"cut": context.restart(restart)})))
 }
 

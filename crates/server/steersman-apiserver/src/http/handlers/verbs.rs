@@ -260,19 +260,11 @@ fn allowed_on_custom(
     Ok(verb)
 }
 
-/// The media types of patches of built-in kinds.
-const PATCHES: [&str; 4] = [
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-];
-
 /// Returns the type of the patch by its content type. For built-in kinds, unknown content types are refused here.
 fn patch_kind(call: &ResourceCall<'_>, resource: &Resource) -> Result<PatchKind, Status> {
     let media_type = negotiate::media_type(call.content_type);
     // The handler of a custom resource has the list of the patch types that it accepts.
-    if !resource.built_in || PATCHES.contains(&media_type.as_str()) {
+    if !resource.built_in || PatchKind::OF_BUILT_IN.contains(&media_type.as_str()) {
         return PatchKind::from_content_type(call.content_type, resource);
     }
     let message = "415: Unsupported Media Type";

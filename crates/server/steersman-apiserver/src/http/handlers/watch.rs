@@ -246,8 +246,10 @@ impl OpenWatch {
 
     fn bookmark(&mut self) -> Option<Bytes> {
         self.schedule_bookmark(Instant::now());
-        let (context, cursor) = (&self.context, &mut self.cursor);
-        let event = context.with_registry(|registry| registry.bookmark(cursor))?;
+        let cursor = &mut self.cursor;
+        let event = self
+            .context
+            .with_registry(|registry| registry.bookmark(cursor))?;
         Some(self.line(&event))
     }
 

@@ -15,13 +15,16 @@ pub(crate) struct Query {
 impl Query {
     /// Parses the text after the question mark. Like Go, leaves out parameters with broken escapes.
     pub(crate) fn parse(query: Option<&str>) -> Self {
-        let pairs = query.unwrap_or_default().split('&');
-        let pairs = pairs.filter(|pair| !pair.is_empty()).filter_map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let unescape = |text: &str| go::unescape(&text.replace('+', " "));
-            Some((unescape(name)?, unescape(value)?))
-        });
-        let pairs = pairs.collect();
+        let pairs = query
+            .unwrap_or_default()
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .filter_map(|pair| {
+                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                let unescape = |text: &str| go::unescape(&text.replace('+', " "));
+                Some((unescape(name)?, unescape(value)?))
+            })
+            .collect();
         Self { pairs }
     }
 
@@ -102,8 +105,9 @@ impl Query {
     /// Returns `timeoutSeconds`; `None` if it is absent or not positive.
     pub(crate) fn timeout_seconds(&self) -> Result<Option<u64>, Status> {
         let seconds = self.integer("timeoutSeconds")?;
-        let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        Ok(seconds.filter(|seconds| *seconds > 0))
+        Ok(seconds
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .filter(|seconds| *seconds > 0))
     }
 
     /// Checks the parameters of a request for the log of a Pod. Upstream: `ValidatePodLogOptions`.
@@ -113,8 +117,10 @@ impl Query {
             Ok(found.map(|found| FieldError::invalid(field, &found.to_string(), detail)))
         };
         let since = at_least("sinceSeconds", 1, "must be greater than 0")?;
-        let time = self.get("sinceTime");
-        if let Some(time) = time.filter(|time| !["", "null"].contains(time)) {
+        if let Some(time) = self
+            .get("sinceTime")
+            .filter(|time| !["", "null"].contains(time))
+        {
             times::check(time).map_err(Status::bad_request)?;
         }
         let stream = self.get("stream").map(|_| {

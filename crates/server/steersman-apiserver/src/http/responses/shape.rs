@@ -53,8 +53,10 @@ impl ReplyMaker {
             ResponseShape::Partial { is_list: false, .. } if is_list => "PartialObjectMetadata",
             _ => return Ok(()),
         };
-        let package = resource.group.split('.').next();
-        let package = package.filter(|group| !group.is_empty()).unwrap_or("core");
+        let package = match resource.group.split('.').next() {
+            Some(group) if !group.is_empty() => group,
+            _ => "core",
+        };
         let (package, kind, list_kind) = if resource.built_in {
             (package, resource.kind.as_str(), resource.list_kind.as_str())
         } else {

@@ -132,16 +132,19 @@ pub(crate) async fn connect(peer: &Peer) -> Result<Connection, String> {
         .with_no_client_auth();
     let name = ServerName::try_from(peer.name.clone()).map_err(|error| error.to_string())?;
     let (host, port) = &peer.address;
-    let stream = TcpStream::connect((host.as_str(), *port)).await;
-    let stream = stream.map_err(|error| undialled(host, *port, &error))?;
+    let stream = TcpStream::connect((host.as_str(), *port))
+        .await
+        .map_err(|error| undialled(host, *port, &error))?;
     // An AdmissionReview fits into a segment or two: it must not wait for an acknowledgement (Nagle's algorithm).
-    let is_set = stream.set_nodelay(true);
-    is_set.map_err(|error| error.to_string())?;
+    stream
+        .set_nodelay(true)
+        .map_err(|error| error.to_string())?;
     let connector = TlsConnector::from(Arc::new(config));
     let stream = connector.connect(name, stream).await;
     let stream = stream.map_err(|error| untrusted(&error))?;
-    let shaken = http1::handshake(TokioIo::new(stream)).await;
-    let (sender, protocol) = shaken.map_err(|error| error.to_string())?;
+    let (sender, protocol) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| error.to_string())?;
     let protocol = Some(Box::pin(protocol));
     Ok(Connection { sender, protocol })
 }

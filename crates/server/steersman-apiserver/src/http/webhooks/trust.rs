@@ -100,8 +100,9 @@ impl Trust {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(self.given.iter().cloned());
         let provider = Arc::clone(&self.provider);
-        let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-        let webpki = webpki.map_err(|error| Error::General(error.to_string()))?;
+        let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+            .build()
+            .map_err(|error| Error::General(error.to_string()))?;
         webpki.verify_server_cert(shown, others, name, &[], now)
     }
 }

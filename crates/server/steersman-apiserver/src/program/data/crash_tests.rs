@@ -24,7 +24,7 @@ struct SimulatedServer {
 
 type Loaded = (Arc<DataDir<SimulatedFolder>>, Option<SavedState>);
 
-fn load(folder: SimulatedFolder) -> Result<Loaded, ProgramProblem> {
+fn load(folder: SimulatedFolder) -> Outcome<Loaded> {
     let (data, saved) = DataDir::load(folder, Path::new("/data"))?;
     Ok((Arc::new(data), saved))
 }
@@ -104,7 +104,7 @@ impl SimulatedServer {
 }
 
 /// Starts from a disk, and writes once more after the last transaction. Returns the number of that one.
-fn restart(disk: SimulatedDisk, durability: Durability) -> Result<Option<u64>, ProgramProblem> {
+fn restart(disk: SimulatedDisk, durability: Durability) -> Outcome<Option<u64>> {
     let folder = SimulatedFolder::of(disk);
     let (data, saved) = load(folder.clone())?;
     let Some(saved) = saved else {

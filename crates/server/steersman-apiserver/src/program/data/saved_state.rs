@@ -58,8 +58,10 @@ pub(super) fn log_files<F: Folder>(folder: &F) -> std::io::Result<Vec<(u64, Stri
 
 /// Returns how many of these files of the log hold only transactions up to this number.
 pub(super) fn count_before(files: &[(u64, String)], number: u64) -> usize {
-    let (later, next) = (files.iter().skip(1), number.saturating_add(1));
-    later.take_while(|(first, _)| *first <= next).count()
+    let later = files.iter().skip(1);
+    later
+        .take_while(|(first, _)| *first <= number.saturating_add(1))
+        .count()
 }
 
 /// Reads the last save and the transactions after it; `None` for a folder without both.

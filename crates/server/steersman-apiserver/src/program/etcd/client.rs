@@ -86,8 +86,10 @@ fn no_answer() -> io::Error {
 
 async fn attach_over(socket: TcpStream, address: &str) -> Result<AttachOutcome, ClientError> {
     let holder = format!("process {}", std::process::id());
-    let request = Request::post(ATTACH).header(HOST, address);
-    let request = request.header(HOLDER, holder).body(Full::default())?;
+    let request = Request::post(ATTACH)
+        .header(HOST, address)
+        .header(HOLDER, holder)
+        .body(Full::default())?;
     let stop = CancellationToken::new();
     let ended = CancellationToken::new();
     let answer = send(socket, request, stop.clone()).await?;

@@ -69,8 +69,9 @@ fn listen(flag: &'static str, url: &str) -> Result<ListenUrl, FlagProblem> {
 /// Returns the host and port of an `http://` URL in a flag.
 pub(crate) fn address_of(flag: &'static str, url: &str) -> Result<String, FlagProblem> {
     let wrong = |why: &str| FlagProblem::invalid(flag, url, why);
-    let parsed = url.parse::<Uri>();
-    let parsed = parsed.map_err(|_| wrong("it is no URL such as http://127.0.0.1:2379"))?;
+    let parsed: Uri = url
+        .parse()
+        .map_err(|_| wrong("it is no URL such as http://127.0.0.1:2379"))?;
     let why = match (parsed.scheme_str(), parsed.host(), parsed.port_u16()) {
         (Some("http"), Some(host), Some(port)) => return Ok(format!("{host}:{port}")),
         (Some("http"), ..) => "it has no port; use one such as http://127.0.0.1:2379",

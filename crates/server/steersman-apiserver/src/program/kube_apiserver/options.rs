@@ -63,8 +63,10 @@ impl KubeApiserverOptions {
         warnings.extend(plugins.warnings);
         warnings.extend(apis);
         if line.last("allow-privileged") == Some("false") {
-            let news = "--allow-privileged=false has no effect: privileged containers are allowed";
-            warnings.push(news.to_owned());
+            warnings.push(
+                "--allow-privileged=false has no effect: privileged containers are allowed"
+                    .to_owned(),
+            );
         }
         let address = address(line, is_rbac)?;
         let advertised = ip(line, "advertise-address")?;

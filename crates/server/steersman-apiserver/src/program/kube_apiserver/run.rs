@@ -135,9 +135,11 @@ fn configured(options: &KubeApiserverOptions) -> Outcome<ApiServerBuilder> {
     if !options.service_account {
         played = played.accounts(false);
     }
-    let builder = ApiServer::builder().log_capacity(REMEMBERED);
-    let builder = builder.remove_at_once(false).play(played);
-    let mut builder = builder.storage_migrations(options.migrates_storage);
+    let mut builder = ApiServer::builder()
+        .log_capacity(REMEMBERED)
+        .remove_at_once(false)
+        .play(played)
+        .storage_migrations(options.migrates_storage);
     if options.is_rbac {
         builder = builder.authorization(Authorization::Rbac);
     }

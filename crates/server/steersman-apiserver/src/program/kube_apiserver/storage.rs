@@ -118,8 +118,10 @@ impl Storage {
             Some(_) => self.link.save(server).await,
             None => self.save_if_changed(server).await,
         };
-        let rest = (started.elapsed() * REST).min(LONGEST_REST);
-        let rest = if saved.is_ok() { rest } else { Duration::ZERO };
+        let rest = match &saved {
+            Ok(()) => (started.elapsed() * REST).min(LONGEST_REST),
+            Err(_) => Duration::ZERO,
+        };
         self.next_save = Instant::now() + rest;
         self.problem.note(saved.as_ref().err(), &self.link.url);
     }
