@@ -53,8 +53,13 @@ pub(crate) fn check(
     if !checker.mistakes.is_empty() {
         return Err(checker.mistakes);
     }
-    let types = checker.found.types.iter();
-    checker.found.types = types.map(|kind| checker.settled(kind, true)).collect();
+    let types: Vec<Type> = checker
+        .found
+        .types
+        .iter()
+        .map(|kind| checker.settled(kind, true))
+        .collect();
+    checker.found.types = types;
     Ok(checker.found)
 }
 
@@ -299,8 +304,9 @@ impl Checker<'_> {
     /// Returns the type of `a.?b`: an optional of the type of `b`, which is empty if `a` has no such field.
     fn optional_field(&mut self, id: usize, at: usize, args: &mut [ExprNode]) -> Type {
         self.found.functions[id] = library::function("_?._", false);
-        let of = library::function("optional.of", false).into_iter();
-        self.found.overloads[id] = of.flat_map(|function| &function.overloads).collect();
+        self.found.overloads[id] = library::function("optional.of", false)
+            .map(|one| one.overloads.iter().collect())
+            .unwrap_or_default();
         let [operand, field] = args else {
             return Type::Error;
         };

@@ -177,11 +177,13 @@ impl Coster<'_> {
     }
 
     pub(super) fn item_size(&self, list: &ExprNode) -> Range {
-        let items = match self.position(list) {
-            SchemaPosition::Declared(decl) => decl.items.clone(),
-            _ => None,
-        };
-        items.map_or(Range::UNKNOWN, |items| Range::up_to(items.most))
+        match self.position(list) {
+            SchemaPosition::Declared(decl) => {
+                let items = decl.items.as_ref();
+                items.map_or(Range::UNKNOWN, |items| Range::up_to(items.most))
+            }
+            _ => Range::UNKNOWN,
+        }
     }
 
     fn fold(&mut self, node: &ExprNode, fold: &Fold) -> Range {

@@ -44,13 +44,14 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         composed: &'n [(String, EvalOutcome<'a>)],
         limit: u64,
     ) -> Self {
-        let variables = variables.iter();
-        let scopes = variables.map(|(name, value)| (*name, Ok(value.clone())));
         Self {
             functions,
             constants,
             composed,
-            scopes: scopes.collect(),
+            scopes: variables
+                .iter()
+                .map(|(name, value)| (*name, Ok(value.clone())))
+                .collect(),
             repeated: Vec::new(),
             run: Run::new(&constants.patterns, limit),
         }
@@ -128,8 +129,10 @@ impl<'a, 'n> Evaluator<'a, 'n> {
     fn map(&mut self, entries: &'n [MapEntry]) -> EvalOutcome<'a> {
         let mut made = BTreeMap::new();
         for entry in entries {
-            let key = self.eval(&entry.key)?.key();
-            let key = key.ok_or_else(|| EvalFailure::of("unsupported key type"))?;
+            let key = self.eval(&entry.key)?;
+            let key = key
+                .key()
+                .ok_or_else(|| EvalFailure::of("unsupported key type"))?;
             let value = self.eval(&entry.value)?;
             // If a key occurs twice, its last value wins, as in cel-go.
             made.extend(unwrapped(value, entry.optional).map(|value| (key, value)));

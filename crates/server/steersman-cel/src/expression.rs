@@ -96,8 +96,9 @@ impl Expression {
         left: &mut u64,
     ) {
         let outcome = self.run(values, made, left).map_err(|why| {
-            let reason = why.split_once("resulted in error: ");
-            let why = reason.map_or(&*why, |(_, why)| why);
+            let why = why
+                .split_once("resulted in error: ")
+                .map_or(&*why, |(_, why)| why);
             let message = format!("composited variable \"{name}\" fails to evaluate: {why}");
             EvalFailure::Error(message)
         });

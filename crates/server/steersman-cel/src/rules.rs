@@ -247,10 +247,10 @@ impl Rules {
 
 fn child(decl: &Decl, name: &str, schema: &Structural) -> Option<Arc<Decl>> {
     match (&decl.kind, escape(name)) {
-        (Type::Object(object), Some(name)) => {
-            let field = object.fields.get(&name);
-            field.map(|field| Arc::clone(&field.decl))
-        }
+        (Type::Object(object), Some(name)) => object
+            .fields
+            .get(&name)
+            .map(|field| Arc::clone(&field.decl)),
         // Expressions cannot name this field, so only the rules of the field itself see its value.
         (_, None) => Decl::of(schema, schema.embedded, "selfType").map(Arc::new),
         _ => None,

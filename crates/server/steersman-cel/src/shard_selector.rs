@@ -86,13 +86,15 @@ fn read(text: &str) -> Result<ShardSelector, String> {
                 parts.push(shard_range(args)?);
             }
             NodeKind::Call { name, .. } => {
-                let only = "only shardRange() and || are allowed";
-                return Err(format!("unsupported function {}; {only}", go::quote(name)));
+                return Err(format!(
+                    "unsupported function {}; only shardRange() and || are allowed",
+                    go::quote(name)
+                ));
             }
             other => {
-                let (kind, expected) = (kind_number(other), "shardRange() call or || operator");
                 return Err(format!(
-                    "unexpected expression kind {kind}; expected {expected}"
+                    "unexpected expression kind {}; expected shardRange() call or || operator",
+                    kind_number(other)
                 ));
             }
         }
@@ -100,9 +102,10 @@ fn read(text: &str) -> Result<ShardSelector, String> {
     // `parts` is not empty, because a selector that parses has at least one `shardRange`.
     let field = parts.first().map_or(UID, |(field, _)| *field);
     if let Some((other, _)) = parts.iter().find(|(other, _)| *other != field) {
-        let (one, other) = (go::quote(field), go::quote(other));
         return Err(format!(
-            "all shard ranges must use the same field, got {one} and {other}"
+            "all shard ranges must use the same field, got {} and {}",
+            go::quote(field),
+            go::quote(other)
         ));
     }
     let ranges = parts.into_iter().map(|(_, range)| range).collect();

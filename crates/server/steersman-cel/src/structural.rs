@@ -71,12 +71,13 @@ impl Structural {
             let content = Self::build(sub, share);
             share(content)
         };
-        let properties = schema["properties"].as_object().into_iter().flatten();
-        let properties = properties.map(|(name, sub)| (name.as_str().into(), node(sub)));
+        let listed = schema["properties"].as_object().into_iter().flatten();
         Self {
             kind: text("type"),
             format: text("format"),
-            properties: properties.collect(),
+            properties: listed
+                .map(|(name, sub)| (name.as_str().into(), node(sub)))
+                .collect(),
             additional: match &schema["additionalProperties"] {
                 Value::Bool(true) => Additional::Any,
                 sub @ Value::Object(_) => Additional::Schema(node(sub)),

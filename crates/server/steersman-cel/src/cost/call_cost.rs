@@ -278,8 +278,12 @@ fn after_replace(text: Range, from: Range, to: Range) -> Range {
     };
     let (least, kept_least) = bound(text.min, from.max, from.max <= to.min);
     let (most, kept_most) = bound(text.max, from.min, to.max <= from.min);
-    Range {
-        min: least.saturating_mul(to.min).saturating_add(kept_least),
-        max: most.saturating_mul(to.max).saturating_add(kept_most),
-    }
+    let count = Range {
+        min: least,
+        max: most,
+    };
+    count.times(to).plus(Range {
+        min: kept_least,
+        max: kept_most,
+    })
 }

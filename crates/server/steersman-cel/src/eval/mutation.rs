@@ -82,8 +82,10 @@ fn fits(value: &Value<'_>, place: &str) -> Result<(), String> {
                     "unexpected type name \"{found}\", expected \"{place}\", which matches field name path from root Object type"
                 ));
             }
-            let mut fields = message.fields.iter();
-            fields.try_for_each(|(name, field)| fits(field, &format!("{place}.{name}")))
+            for (name, field) in &message.fields {
+                fits(field, &format!("{place}.{name}"))?;
+            }
+            Ok(())
         }
         Value::List(items) => items.iter().try_for_each(|item| fits(item, place)),
         Value::Map(entries) => entries.values().try_for_each(|value| fits(value, place)),
@@ -119,9 +121,11 @@ fn json(value: &Value<'_>) -> Result<Json, String> {
             Json::Object(members)
         }
         Value::Message(message) => {
-            let fields = message.fields.iter();
-            let members = fields.map(|(name, value)| Ok((name.clone(), json(value)?)));
-            Json::Object(members.collect::<Result<_, String>>()?)
+            let mut members = Map::new();
+            for (name, value) in &message.fields {
+                members.insert(name.clone(), json(value)?);
+            }
+            Json::Object(members)
         }
         other => {
             let found = other.type_name();

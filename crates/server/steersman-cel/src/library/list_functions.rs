@@ -122,8 +122,10 @@ fn traversal(value: &Value<'_>) -> u64 {
 
 fn is_sorted<'a>(items: &[Value<'a>]) -> EvalOutcome<'a> {
     for pair in items.windows(2) {
-        let order = pair[0].compare(&pair[1]);
-        if order.ok_or_else(EvalFailure::overload)?.is_gt() {
+        let order = pair[0]
+            .compare(&pair[1])
+            .ok_or_else(EvalFailure::overload)?;
+        if order.is_gt() {
             return Ok(Value::Bool(false));
         }
     }

@@ -132,8 +132,10 @@ fn find_from<'a>(text: &str, part: &str, from: Option<i64>, first: bool) -> Eval
         return Ok(Value::Int(-1));
     }
     // The position, in bytes, at which the search starts.
-    let start = text.char_indices().nth(from_character);
-    let start = start.map_or(text.len(), |(at, _)| at);
+    let start = text
+        .char_indices()
+        .nth(from_character)
+        .map_or(text.len(), |(at, _)| at);
     let found = if first {
         text[start..].find(part).map(|at| start + at)
     } else {

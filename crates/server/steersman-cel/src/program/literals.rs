@@ -123,10 +123,9 @@ impl LiteralChecker<'_> {
             return None;
         }
         match &argument.kind {
-            NodeKind::List { .. } | NodeKind::Map(_) => {
-                let mut items = argument.children();
-                items.find_map(|item| self.misfit(clause, item))
-            }
+            NodeKind::List { .. } | NodeKind::Map(_) => argument
+                .children()
+                .find_map(|child| self.misfit(clause, child)),
             _ => None,
         }
     }

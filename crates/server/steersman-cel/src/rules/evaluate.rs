@@ -40,8 +40,9 @@ struct OldState<'a> {
 
 impl<'a> OldState<'a> {
     fn is_unchanged(self) -> bool {
-        let known = self.current.or(self.parent);
-        known.is_some_and(|(new, old)| new == old)
+        self.current
+            .or(self.parent)
+            .is_some_and(|(new, old)| new == old)
     }
 
     fn below(self, current: Option<ValuePair<'a>>) -> Self {
@@ -126,8 +127,9 @@ impl RuleCheck {
                     return Ok(());
                 };
                 for (index, item) in items.iter().enumerate() {
-                    let old = place.old;
-                    let before = old.and_then(|old| found_again(item, old, &rules.keys));
+                    let before = place
+                        .old
+                        .and_then(|old| found_again(item, old, &rules.keys));
                     let place = CheckedValue {
                         path: &format!("{path}[{index}]"),
                         object: item,

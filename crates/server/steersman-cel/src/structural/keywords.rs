@@ -68,8 +68,9 @@ impl Keywords {
     pub(super) fn compile(schema: &Value, node: &mut dyn FnMut(&Value) -> SchemaNode) -> Self {
         let strings = |name: &str| -> Vec<String> {
             let listed = schema[name].as_array().into_iter().flatten();
-            let texts = listed.filter_map(Value::as_str);
-            texts.map(str::to_owned).collect()
+            listed
+                .filter_map(|one| one.as_str().map(str::to_owned))
+                .collect()
         };
         let text = |name: &str| schema[name].as_str().unwrap_or_default().to_owned();
         let mut schemas = |name: &str| -> Vec<SchemaNode> {

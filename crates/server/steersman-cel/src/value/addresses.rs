@@ -108,10 +108,10 @@ impl Url {
     pub fn hostname(&self) -> &str {
         match self.host.strip_prefix('[') {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
-            None => {
-                let parts = self.host.rsplit_once(':');
-                parts.map_or(&self.host, |(name, _)| name)
-            }
+            None => self
+                .host
+                .rsplit_once(':')
+                .map_or(&self.host, |(name, _)| name),
         }
     }
 
@@ -221,8 +221,9 @@ fn unescaped(text: &str) -> Option<String> {
 pub(crate) fn ip(text: &str) -> Result<IpAddr, String> {
     let lead = format!("IP Address {text:?} parse error during conversion from string");
     let unreadable = || format!("{lead}: {}", describe(text));
-    let parts = text.split_once('%');
-    let (address, zone) = parts.map_or((text, None), |(address, zone)| (address, Some(zone)));
+    let (address, zone) = text
+        .split_once('%')
+        .map_or((text, None), |(address, zone)| (address, Some(zone)));
     let parsed: IpAddr = address.parse().map_err(|_| unreadable())?;
     match (parsed, zone) {
         (IpAddr::V6(_), Some(zone)) if !zone.is_empty() => Err(format!(

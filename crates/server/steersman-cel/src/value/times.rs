@@ -10,8 +10,9 @@ pub(crate) fn timestamp(text: &str) -> Result<Timestamp, String> {
         && text.len() == 10
     {
         let midnight = date.to_zoned(TimeZone::UTC);
-        let midnight = midnight.map_err(|error| error.to_string())?;
-        return Ok(midnight.timestamp());
+        return midnight
+            .map(|zoned| zoned.timestamp())
+            .map_err(|error| error.to_string());
     }
     rfc3339(text)
 }
@@ -65,8 +66,9 @@ fn offset(zone: &str) -> Result<TimeZone, String> {
         let seconds = sign * (hours * 3600 + minutes * 60);
         Offset::from_seconds(seconds).ok().map(TimeZone::fixed)
     };
-    let found = read().or_else(|| zones::zone(zone));
-    found.ok_or_else(|| format!("unknown time zone {zone}"))
+    read()
+        .or_else(|| zones::zone(zone))
+        .ok_or_else(|| format!("unknown time zone {zone}"))
 }
 
 #[cfg(test)]
