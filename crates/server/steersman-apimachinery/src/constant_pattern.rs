@@ -10,6 +10,7 @@ pub type ConstantPattern = LazyLock<Option<Regex>>;
 /// Returns whether a text matches a constant pattern. No text matches a pattern that does not compile, so a test of each
 /// pattern has a text that it accepts.
 pub fn is_match(pattern: &ConstantPattern, text: &str) -> bool {
-    let compiled = pattern.as_ref();
-    compiled.is_some_and(|compiled| compiled.is_match(text))
+    pattern
+        .as_ref()
+        .is_some_and(|compiled| compiled.is_match(text))
 }

@@ -43,8 +43,9 @@ pub fn mistake(pattern: &str) -> Option<String> {
 pub fn compile(pattern: &str, limit: usize) -> Result<Regex, String> {
     let mut builder = RegexBuilder::new(&translate(pattern)?);
     builder.size_limit(limit).nest_limit(MOST_NESTED);
-    let compiled = builder.build();
-    compiled.map_err(|_| format!("expression too large: `{pattern}`"))
+    builder
+        .build()
+        .map_err(|_| format!("expression too large: `{pattern}`"))
 }
 
 /// Translates a pattern from Go's syntax to the syntax of the crate `regex`.

@@ -319,8 +319,9 @@ impl FieldSelector {
 
     /// Returns whether an object matches; `field` returns the value of the object's field with a label.
     pub fn matches<'a>(&self, mut field: impl FnMut(&str) -> std::borrow::Cow<'a, str>) -> bool {
-        let mut terms = self.0.iter();
-        terms.all(|term| (field(&term.label) == term.value) == term.equal)
+        self.0
+            .iter()
+            .all(|term| (field(&term.label) == term.value) == term.equal)
     }
 }
 

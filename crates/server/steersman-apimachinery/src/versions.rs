@@ -18,9 +18,11 @@ pub fn compare_versions(a: &str, b: &str) -> Ordering {
 /// Returns the stage of a version (stable is the largest), its major and its minor number.
 fn rank(version: &str) -> Option<(u8, u64, u64)> {
     let rest = version.strip_prefix('v')?;
-    let end = rest.find(|c: char| !c.is_ascii_digit());
-    let (major, minor) = rest.split_at(end.unwrap_or(rest.len()));
-    let major = major.parse().ok()?;
+    let split = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
+    let major = rest[..split].parse().ok()?;
+    let minor = &rest[split..];
     if minor.is_empty() {
         Some((2, major, 0))
     } else if let Some(beta) = minor.strip_prefix("beta") {
