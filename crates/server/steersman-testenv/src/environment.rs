@@ -244,8 +244,9 @@ impl TestEnv {
 
 /// Creates the default embedded server, with RBAC on as in a real cluster.
 pub(crate) fn alone() -> ApiServer {
-    let builder = ApiServer::builder().authorization(Authorization::Rbac);
-    builder.build()
+    ApiServer::builder()
+        .authorization(Authorization::Rbac)
+        .build()
 }
 
 fn to_yaml(kubeconfig: &Kubeconfig) -> Option<String> {
@@ -296,8 +297,10 @@ impl Drop for Leftovers {
         };
         let paths = Arc::clone(&self.paths);
         let thread = std::thread::spawn(move || {
-            let mut runtime = tokio::runtime::Builder::new_current_thread();
-            if let Ok(runtime) = runtime.enable_all().build() {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            if let Ok(runtime) = runtime {
                 let patience = std::time::Duration::from_secs(10);
                 let remove = remove(&config, &paths);
                 let _ = runtime.block_on(async { tokio::time::timeout(patience, remove).await });

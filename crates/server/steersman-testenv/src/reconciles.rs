@@ -44,8 +44,10 @@ impl fmt::Display for Reconciles {
     /// Writes one line per controller, followed by the last reconcile of each of its objects.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (controller, (all, failed)) in &self.counts {
-            write!(f, "  {controller}: {all} reconciles, ")?;
-            writeln!(f, "{failed} of them failed")?;
+            writeln!(
+                f,
+                "  {controller}: {all} reconciles, {failed} of them failed"
+            )?;
             let own = self.last.iter().filter(|one| one.controller == *controller);
             let mut newest: BTreeMap<&str, (&Reconcile, usize)> = BTreeMap::new();
             for one in own {

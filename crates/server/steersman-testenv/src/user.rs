@@ -147,14 +147,16 @@ impl UserBuilder<'_> {
                 headers,
             }),
             (config, _) => {
-                let none = || Config::new(http::Uri::default());
-                let mut config = config.cloned().unwrap_or_else(none);
+                let mut config = config
+                    .cloned()
+                    .unwrap_or_else(|| Config::new(http::Uri::default()));
                 config.headers.extend(headers);
                 Access::Network(Box::new(config))
             }
         };
-        let impersonated = |own: &mut Kubeconfig| impersonate(own, &self.name, &self.groups);
-        let kubeconfig = self.env.kubeconfig_as(impersonated);
+        let kubeconfig = self
+            .env
+            .kubeconfig_as(|kubeconfig| impersonate(kubeconfig, &self.name, &self.groups));
         Ok(User {
             name: self.name,
             access,
@@ -218,11 +220,10 @@ fn rules<V: Into<String>, R: AsRef<str>>(
         let names = groups.entry(group.to_owned()).or_default();
         names.push(format!("{plural}{subresource}"));
     }
-    let groups = groups.into_iter();
-    let rules = groups.map(
-        |(group, resources)| json!({"apiGroups": [group], "resources": resources, "verbs": verbs}),
-    );
-    rules.collect()
+    groups
+        .into_iter()
+        .map(|(group, resources)| json!({"apiGroups": [group], "resources": resources, "verbs": verbs}))
+        .collect()
 }
 
 fn impersonation(name: &str, groups: &[String]) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
