@@ -128,8 +128,10 @@ impl ChildOutcome {
         match (&self.state, &self.readiness) {
             (ChildState::Failed(error), _) => format!("{name} failed: {}", report(&**error)),
             (ChildState::Waiting { after }, _) => {
-                let named = after.iter().map(|(kind, key)| self::name(kind, key));
-                let named: Vec<String> = named.collect();
+                let named: Vec<String> = after
+                    .iter()
+                    .map(|(kind, key)| self::name(kind, key))
+                    .collect();
                 format!("{name} waits for {}", named.join(" and "))
             }
             (_, Some(readiness)) => format!("{name} {readiness}"),

@@ -144,9 +144,11 @@ async fn apply<K: Object>(
     let ensured = match applied {
         AppliedChild::Ensured(ensured) => ensured,
         AppliedChild::Terminating(existing) => {
-            let object = Some(FoundObject(existing));
-            let (state, readiness) = (ChildState::Terminating, Readiness::Terminating);
-            return Ok(Processed::new(state, readiness, object));
+            return Ok(Processed::new(
+                ChildState::Terminating,
+                Readiness::Terminating,
+                Some(FoundObject(existing)),
+            ));
         }
     };
     let state = match &ensured {
@@ -226,8 +228,11 @@ async fn delete_leftover<K: Object>(
     let client = target.client.of::<K>(target.kind);
     // The owner and the label are both checked again, because either may have changed.
     delete(&client, &*object, |found| target.owner.is_in_set(found)).await?;
-    let (state, readiness) = (ChildState::Deleting, Readiness::Terminating);
-    Ok(Processed::new(state, readiness, None))
+    Ok(Processed::new(
+        ChildState::Deleting,
+        Readiness::Terminating,
+        None,
+    ))
 }
 
 fn readiness<K: Object>(kind: &Kind, ready_when: Option<&ReadyWhen<K>>, object: &K) -> Readiness {

@@ -74,8 +74,10 @@ async fn leftovers(plan: &SetPlan, names: &[Name], client: &Client) -> Result<Ch
         })
     });
     let listed = try_join_all(lists).await?;
-    let wanted = names.iter().map(|(kind, key)| identity(kind, key));
-    let wanted: HashSet<_> = wanted.collect();
+    let wanted: HashSet<_> = names
+        .iter()
+        .map(|(kind, key)| identity(kind, key))
+        .collect();
     let mut leftovers: Vec<_> = listed.into_iter().flatten().collect();
     leftovers.retain(|found| !wanted.contains(&identity(&found.kind, &found.key)));
     Ok(leftovers)
@@ -139,14 +141,17 @@ async fn prune(
     at_once: usize,
     outcome: &mut SetOutcome,
 ) {
-    let names = leftovers.iter();
-    let names = names.map(|leftover| (leftover.kind.clone(), leftover.key.clone()));
-    let names: Vec<Name> = names.collect();
+    let names: Vec<Name> = leftovers
+        .iter()
+        .map(|leftover| (leftover.kind.clone(), leftover.key.clone()))
+        .collect();
     // SET-3: nothing is pruned while a child of the set is not applied.
-    let children = outcome.children.iter();
-    let unfinished = children.filter(|child| !child.is_processed());
-    let unfinished = unfinished.map(|child| (child.kind.clone(), child.key.clone()));
-    let unfinished: Vec<Name> = unfinished.collect();
+    let unfinished: Vec<Name> = outcome
+        .children
+        .iter()
+        .filter(|child| !child.is_processed())
+        .map(|child| (child.kind.clone(), child.key.clone()))
+        .collect();
     let results = match unfinished.is_empty() {
         true => {
             let mut schedule = Schedule::new(names.iter().map(|_| Vec::new()));

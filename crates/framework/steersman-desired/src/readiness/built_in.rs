@@ -28,12 +28,6 @@ fn in_progress(why: impl Into<String>) -> Readiness {
     Readiness::InProgress(why.into())
 }
 
-/// Returns the first finding; `Current` if there is none.
-fn first<const N: usize>(findings: [Option<Readiness>; N]) -> Readiness {
-    let mut findings = findings.into_iter().flatten();
-    findings.next().unwrap_or(Readiness::Current)
-}
-
 /// Returns `InProgress` if a number is smaller than the wanted number.
 fn missing(number: i64, wanted: i64, what: &str) -> Option<Readiness> {
     (number < wanted).then(|| in_progress(format!("{number} of {wanted} {what}")))
@@ -60,14 +54,13 @@ fn deployment(fields: JsonFields<'_>) -> Readiness {
         "replicas", "updatedReplicas", "availableReplicas", "readyReplicas",
     ]
     .map(|name| fields.count(name));
-    first([
-        unobserved(fields),
-        missing(pods, wanted, "Pods exist"),
-        missing(updated, wanted, "Pods have the newest template"),
-        extra_pods(fields, wanted),
-        missing(available, updated, "Pods are available"),
-        missing(ready, wanted, "Pods are ready"),
-    ])
+    unobserved(fields)
+        .or_else(|| missing(pods, wanted, "Pods exist"))
+        .or_else(|| missing(updated, wanted, "Pods have the newest template"))
+        .or_else(|| extra_pods(fields, wanted))
+        .or_else(|| missing(available, updated, "Pods are available"))
+        .or_else(|| missing(ready, wanted, "Pods are ready"))
+        .unwrap_or(Readiness::Current)
 }
 
 fn stateful_set(fields: JsonFields<'_>) -> Readiness {
@@ -82,15 +75,18 @@ fn stateful_set(fields: JsonFields<'_>) -> Readiness {
     let newest = fields.text("/status/updateRevision");
     let is_partial = partition.is_some_and(|partition| partition > 0);
     let is_rolling = !is_partial && wanted > 0 && revision != newest;
-    let updated = fields.count("updatedReplicas");
-    first([
-        unobserved(fields),
-        missing(fields.count("replicas"), wanted, "Pods exist"),
-        missing(fields.count("readyReplicas"), wanted, "Pods are ready"),
-        extra_pods(fields, wanted),
-        missing(updated, updated_of, "Pods have the newest template"),
-        is_rolling.then(|| in_progress("Pods of an earlier revision are being replaced")),
-    ])
+    unobserved(fields)
+        .or_else(|| missing(fields.count("replicas"), wanted, "Pods exist"))
+        .or_else(|| missing(fields.count("readyReplicas"), wanted, "Pods are ready"))
+        .or_else(|| extra_pods(fields, wanted))
+        .or_else(|| {
+            let updated = fields.count("updatedReplicas");
+            missing(updated, updated_of, "Pods have the newest template")
+        })
+        .or_else(|| {
+            is_rolling.then(|| in_progress("Pods of an earlier revision are being replaced"))
+        })
+        .unwrap_or(Readiness::Current)
 }
 
 fn daemon_set(fields: JsonFields<'_>) -> Readiness {
@@ -100,14 +96,14 @@ fn daemon_set(fields: JsonFields<'_>) -> Readiness {
     ]
     .map(|name| fields.count(name));
     let is_on_delete = fields.text("/spec/updateStrategy/type") == "OnDelete";
-    let outdated = missing(updated, wanted, "Pods have the newest template");
-    first([
-        unobserved(fields),
-        missing(scheduled, wanted, "nodes have a Pod"),
-        outdated.filter(|_| !is_on_delete),
-        missing(available, wanted, "Pods are available"),
-        missing(ready, wanted, "Pods are ready"),
-    ])
+    unobserved(fields)
+        .or_else(|| missing(scheduled, wanted, "nodes have a Pod"))
+        .or_else(|| {
+            missing(updated, wanted, "Pods have the newest template").filter(|_| !is_on_delete)
+        })
+        .or_else(|| missing(available, wanted, "Pods are available"))
+        .or_else(|| missing(ready, wanted, "Pods are ready"))
+        .unwrap_or(Readiness::Current)
 }
 
 fn replica_set(fields: JsonFields<'_>) -> Readiness {
@@ -117,13 +113,12 @@ fn replica_set(fields: JsonFields<'_>) -> Readiness {
     }
     let wanted = fields.int("/spec/replicas").unwrap_or(1);
     let missing = |field: &str, what: &str| missing(fields.count(field), wanted, what);
-    first([
-        unobserved(fields),
-        missing("fullyLabeledReplicas", "Pods are labelled"),
-        missing("availableReplicas", "Pods are available"),
-        missing("readyReplicas", "Pods are ready"),
-        extra_pods(fields, wanted),
-    ])
+    unobserved(fields)
+        .or_else(|| missing("fullyLabeledReplicas", "Pods are labelled"))
+        .or_else(|| missing("availableReplicas", "Pods are available"))
+        .or_else(|| missing("readyReplicas", "Pods are ready"))
+        .or_else(|| extra_pods(fields, wanted))
+        .unwrap_or(Readiness::Current)
 }
 
 fn job(fields: JsonFields<'_>) -> Readiness {
@@ -198,10 +193,9 @@ fn service(fields: JsonFields<'_>) -> Readiness {
 fn disruption_budget(fields: JsonFields<'_>) -> Readiness {
     let healthy = fields.count("currentHealthy");
     let wanted = fields.count("desiredHealthy");
-    first([
-        unobserved(fields),
-        missing(healthy, wanted, "Pods are healthy"),
-    ])
+    unobserved(fields)
+        .or_else(|| missing(healthy, wanted, "Pods are healthy"))
+        .unwrap_or(Readiness::Current)
 }
 
 fn definition(fields: JsonFields<'_>) -> Readiness {

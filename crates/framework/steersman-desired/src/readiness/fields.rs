@@ -19,8 +19,9 @@ impl<'a> JsonFields<'a> {
 
     /// Returns whether the field exists and is not null.
     pub(super) fn has(self, pointer: &str) -> bool {
-        let field = self.0.pointer(pointer);
-        field.is_some_and(|field| !field.is_null())
+        self.0
+            .pointer(pointer)
+            .is_some_and(|field| !field.is_null())
     }
 
     pub(super) fn int(self, pointer: &str) -> Option<i64> {
