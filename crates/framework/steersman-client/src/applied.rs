@@ -239,8 +239,9 @@ impl AppliedIntents {
                 requests.last.retain(|known| {
                     !is_outdated(gvk, Remembered::Applied(key, known.left.as_ref()))
                 });
-                let deleted = &mut requests.deleted;
-                deleted.take_if(|after| is_outdated(gvk, Remembered::Deleted(key, after)));
+                requests
+                    .deleted
+                    .take_if(|after| is_outdated(gvk, Remembered::Deleted(key, after)));
                 left += requests.len();
                 requests.len() > 0
             });

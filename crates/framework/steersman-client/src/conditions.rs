@@ -23,8 +23,9 @@ pub fn is_deleted<K: Object>(uid: &str) -> impl Condition<K> + use<K> {
 pub fn is_crd_established() -> impl Condition<CustomResourceDefinition> {
     let is_established = |crd: Option<&CustomResourceDefinition>| {
         let status = crd.and_then(|crd| crd.status.as_ref());
-        let conditions = status.and_then(|status| status.conditions.as_ref());
-        let mut conditions = conditions.into_iter().flatten();
+        let mut conditions = status
+            .into_iter()
+            .flat_map(|s| s.conditions.iter().flatten());
         conditions.any(|c| c.type_ == "Established" && c.status == "True")
     };
     is_established.named("is established")
@@ -43,8 +44,9 @@ pub fn is_pod_running() -> impl Condition<Pod> {
 pub fn is_job_completed() -> impl Condition<Job> {
     let is_completed = |job: Option<&Job>| {
         let status = job.and_then(|job| job.status.as_ref());
-        let conditions = status.and_then(|status| status.conditions.as_ref());
-        let mut conditions = conditions.into_iter().flatten();
+        let mut conditions = status
+            .into_iter()
+            .flat_map(|s| s.conditions.iter().flatten());
         conditions.any(|c| c.type_ == "Complete" && c.status == "True")
     };
     is_completed.named("is complete")

@@ -199,12 +199,14 @@ impl<K: Object> EnsurePlan<'_, K> {
             self.check_status(&after)?;
             return Ok(Ok(Ensured::Unchanged(Arc::new(after))));
         };
-        let (api, key, options) = (self.api, before.key(), self.options().write());
+        let (key, options) = (before.key(), self.options().write());
         let request = match self.mode.part {
             ChangedPart::Object | ChangedPart::WithoutStatus => {
-                api.patch_request(&key, &patch, &options)?
+                self.api.patch_request(&key, &patch, &options)?
             }
-            ChangedPart::Status => api.patch_part_request(&key, "status", &patch, &options)?,
+            ChangedPart::Status => self
+                .api
+                .patch_part_request(&key, "status", &patch, &options)?,
         };
         let answer = self.sender.write(self.kind, request).await;
         Ok(answer.map(|updated| Ensured::Updated(Arc::new(updated))))
@@ -213,8 +215,11 @@ impl<K: Object> EnsurePlan<'_, K> {
     /// CLIENT-8: returns an error if the status has not changed because the type of the object has no status.
     fn check_status(&self, object: &K) -> Result<(), Error> {
         if self.mode.part == ChangedPart::Status && !has_status(self.kind, object)? {
-            let (kind, key, source) = (self.kind.clone(), object.key(), None);
-            return Err(Error::NoStatus { kind, key, source });
+            return Err(Error::NoStatus {
+                kind: self.kind.clone(),
+                key: object.key(),
+                source: None,
+            });
         }
         Ok(())
     }

@@ -66,8 +66,9 @@ impl WritesInFlight {
     fn add(&self, change: isize) {
         let mut count = Some(self);
         while let Some(counted) = count {
-            let writes = &counted.writes;
-            writes.send_modify(|many| *many = many.saturating_add_signed(change));
+            counted
+                .writes
+                .send_modify(|many| *many = many.saturating_add_signed(change));
             count = counted.whole.as_deref();
         }
     }

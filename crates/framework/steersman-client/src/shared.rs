@@ -114,14 +114,18 @@ impl SharedClient {
 
     /// Returns false if no remembered write can concern a read of an object of this name. Takes no lock (RYOW-11).
     pub(crate) fn may_owe(&self, name: &str) -> bool {
-        let (own, sender) = (&self.sender.own, &self.sender);
-        own.may_owe(&sender.options, sender.writer, Some(name))
+        let sender = &self.sender;
+        sender
+            .own
+            .may_owe(&sender.options, sender.writer, Some(name))
     }
 
     /// Returns whether a read has to wait for a write, or to ask the server about a write.
     pub(crate) fn owes(&self, kind: &Kind, read: Read<'_>) -> bool {
-        let (own, sender) = (&self.sender.own, &self.sender);
-        own.owes(&sender.options, sender.writer, kind.gvk(), read)
+        let sender = &self.sender;
+        sender
+            .own
+            .owes(&sender.options, sender.writer, kind.gvk(), read)
     }
 
     /// Returns the writes that the cache must show to a read, and the writes that the server must be asked about first.
@@ -197,8 +201,10 @@ impl SharedClient {
         list_options: &'a ListOptions,
     ) -> Result<Cow<'a, ListOptions>, Error> {
         if let Some((index, _)) = list_options.selected_indexes().first() {
-            let (kind, index) = (kind.clone(), index.clone());
-            return Err(Error::IndexNeedsCache { kind, index });
+            return Err(Error::IndexNeedsCache {
+                kind: kind.clone(),
+                index: index.clone(),
+            });
         }
         self.options_in_namespace(kind, list_options)
     }
@@ -338,8 +344,11 @@ impl SharedClient {
 fn without_status(refused: Error, kind: &Kind, key: ObjectKey, part: ChangedPart) -> Error {
     match refused {
         Error::Api(refused) if part == ChangedPart::Status && refused.is_kind_not_served() => {
-            let (kind, source) = (kind.clone(), Some(Box::new(refused)));
-            Error::NoStatus { kind, key, source }
+            Error::NoStatus {
+                kind: kind.clone(),
+                key,
+                source: Some(Box::new(refused)),
+            }
         }
         refused => refused,
     }

@@ -108,8 +108,9 @@ impl<S> Client<S> {
     where
         S: KindSource<K>,
     {
-        let (shared, kind) = (&self.shared, self.kinds.kind_of());
-        let changed = shared.change(&kind, object, lock, ChangedPart::Object, mutate);
-        changed.await
+        let kind = self.kinds.kind_of();
+        self.shared
+            .change(&kind, object, lock, ChangedPart::Object, mutate)
+            .await
     }
 }

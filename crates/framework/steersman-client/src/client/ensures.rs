@@ -304,8 +304,9 @@ where
 /// Sets the controller reference. Refuses an existing object without a controller, which a user may have made.
 fn take<K: Object>(set_owner: &SetOwner<'_, K>, object: &mut K) -> Result<(), OwnerError> {
     if object.meta().uid.is_some() && controller_of(object.meta()).is_none() {
-        let object = object.key();
-        return Err(OwnerError::NotControlled { object });
+        return Err(OwnerError::NotControlled {
+            object: object.key(),
+        });
     }
     set_owner(object)
 }

@@ -46,10 +46,16 @@ impl<S> StatusClient<S> {
     where
         S: KindSource<K>,
     {
-        let (kind, object) = (self.kinds.kind_of(), object.as_object());
-        let (shared, lock) = (&self.shared, self.shared.options().lock);
-        let changed = shared.change(&kind, object, lock, ChangedPart::Status, &mut mutate);
-        changed.await
+        let (kind, lock) = (self.kinds.kind_of(), self.shared.options().lock);
+        self.shared
+            .change(
+                &kind,
+                object.as_object(),
+                lock,
+                ChangedPart::Status,
+                &mut mutate,
+            )
+            .await
     }
 
     /// Changes the status of `before` to the status of `after`: sends the difference in one request, or nothing if the
@@ -70,8 +76,9 @@ impl<S> StatusClient<S> {
     {
         let (before, after) = (before.as_object(), after.as_object());
         let kind = self.kinds.kind_of();
-        let merged = self.shared.merge(&kind, before, after, ChangedPart::Status);
-        merged.await
+        self.shared
+            .merge(&kind, before, after, ChangedPart::Status)
+            .await
     }
 
     /// Applies a status. `part` is any value with a `status`, such as a whole object; its other fields are not applied.
@@ -106,8 +113,9 @@ impl<S> StatusClient<S> {
     where
         S: KindSource<K>,
     {
-        let (shared, kind) = (&self.shared, self.kinds.kind_of());
-        let replaced = shared.replace(&kind, object.as_object(), ChangedPart::Status);
-        replaced.await
+        let kind = self.kinds.kind_of();
+        self.shared
+            .replace(&kind, object.as_object(), ChangedPart::Status)
+            .await
     }
 }

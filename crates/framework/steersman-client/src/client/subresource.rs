@@ -115,8 +115,9 @@ impl<K: Object> Subresource<K> {
         key: &ObjectKey,
         body: &(impl Serialize + Sync),
     ) -> Result<T, Error> {
-        let applied = self.shared.apply_part(&self.kind, key, &self.name, body);
-        applied.await
+        self.shared
+            .apply_part(&self.kind, key, &self.name, body)
+            .await
     }
 
     /// Sets the number of replicas through the subresource `scale`.

@@ -66,9 +66,10 @@ impl<S> Client<S> {
     where
         S: KindSource<K>,
     {
-        let (shared, kind) = (&self.shared, self.kinds.kind_of());
-        let replaced = shared.replace(&kind, object.as_object(), ChangedPart::Object);
-        replaced.await
+        let kind = self.kinds.kind_of();
+        self.shared
+            .replace(&kind, object.as_object(), ChangedPart::Object)
+            .await
     }
 
     /// Sends a patch; returns the object as the server stored it.
@@ -122,8 +123,9 @@ impl<S> Client<S> {
     {
         let (before, after) = (before.as_object(), after.as_object());
         let kind = self.kinds.kind_of();
-        let merged = self.shared.merge(&kind, before, after, ChangedPart::Object);
-        merged.await
+        self.shared
+            .merge(&kind, before, after, ChangedPart::Object)
+            .await
     }
 
     /// Returns the fields of an object that this client's manager has applied, as a document that can be changed and
@@ -149,8 +151,12 @@ impl<S> Client<S> {
     where
         S: KindSource<K>,
     {
-        let (kind, manager) = (self.kinds.kind_of(), self.shared.manager());
-        extract(&kind, object.as_object(), &manager, None)
+        extract(
+            &self.kinds.kind_of(),
+            object.as_object(),
+            &self.shared.manager(),
+            None,
+        )
     }
 
     /// Deletes this object. An object of the same name with another uid is left alone.

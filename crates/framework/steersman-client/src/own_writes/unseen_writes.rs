@@ -232,8 +232,11 @@ impl UnseenWrites {
                     keys.any(|key| is_within(namespace, key.namespace()))
                 }
             };
-            let mut questions = notes.questions.iter();
-            is_noted || questions.any(|question| question.subject.concerns(read))
+            is_noted
+                || notes
+                    .questions
+                    .iter()
+                    .any(|question| question.subject.concerns(read))
         })
     }
 

@@ -50,12 +50,15 @@ pub(crate) fn change<K: Object>(
     let PatchMode { part, lock, .. } = mode;
     let mut after = before.clone();
     mutate(&mut after);
-    if after.key() != before.key() {
-        let (kind, key, to) = (kind.clone(), before.key(), after.key());
-        return Err(Error::Renamed { kind, key, to });
+    let (key, to) = (before.key(), after.key());
+    if to != key {
+        return Err(Error::Renamed {
+            kind: kind.clone(),
+            key,
+            to,
+        });
     }
-    let key = before.key();
-    let body = |object: &K| encode(kind, &key, object).map(|body| cut(body, part));
+    let body = |object: &K| encode(kind, || key.clone(), object).map(|body| cut(body, part));
     let (was, is) = (body(before)?, body(&after)?);
     let merging = fields_of(kind).filter(|_| mode.strategic);
     let (strategic, difference) = match merging.map(|fields| strategic_diff(fields, &was, &is)) {
@@ -114,17 +117,23 @@ pub(crate) fn is_another<K: Object>(before: &K, read: &K) -> bool {
 pub(crate) fn check_version<K: Object>(kind: &Kind, object: &K) -> Result<(), Error> {
     let version = object.meta().resource_version.as_deref();
     if version.unwrap_or_default().is_empty() {
-        let (kind, key) = (kind.clone(), object.key());
-        return Err(Error::VersionMissing { kind, key });
+        return Err(Error::VersionMissing {
+            kind: kind.clone(),
+            key: object.key(),
+        });
     }
     Ok(())
 }
 
-/// Encodes the object with this key, or a part of the object, as JSON.
-pub(crate) fn encode(kind: &Kind, key: &ObjectKey, part: &impl Serialize) -> Result<Value, Error> {
+/// Encodes an object, or a part of an object, as JSON. `key` returns the key of the object; only an error needs it.
+pub(crate) fn encode(
+    kind: &Kind,
+    key: impl FnOnce() -> ObjectKey,
+    part: &impl Serialize,
+) -> Result<Value, Error> {
     serde_json::to_value(part).map_err(|source| Error::Encode {
         kind: kind.clone(),
-        key: key.clone(),
+        key: key(),
         source,
     })
 }

@@ -67,11 +67,13 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
 /// Removes `null` members, which a merge patch cannot set. Lists stay unchanged.
 pub(crate) fn without_nulls(value: &Value) -> Value {
     match value {
-        Value::Object(members) => {
-            let members = members.iter().filter(|(_, member)| !member.is_null());
-            let members = members.map(|(name, member)| (name.clone(), without_nulls(member)));
-            Value::Object(members.collect())
-        }
+        Value::Object(object) => Value::Object(
+            object
+                .iter()
+                .filter(|(_, member)| !member.is_null())
+                .map(|(name, member)| (name.clone(), without_nulls(member)))
+                .collect(),
+        ),
         other => other.clone(),
     }
 }

@@ -14,16 +14,20 @@ use crate::error::{Error, FieldConflict};
 /// takes the field from its owner.
 pub(crate) fn document(kind: &Kind, part: &impl Serialize) -> Result<(ObjectKey, Value), Error> {
     let unnamed = ObjectKey::cluster_scoped("");
-    let Value::Object(mut members) = encode(kind, &unnamed, part)? else {
+    let Value::Object(mut members) = encode(kind, || unnamed.clone(), part)? else {
         return Err(not_applicable(kind, &unnamed, "it is no object"));
     };
     let Some(Value::Object(mut metadata)) = members.remove("metadata") else {
         return Err(not_applicable(kind, &unnamed, "it has no metadata"));
     };
     metadata.retain(|name, _| !SERVER_SET.contains(&name.as_str()));
-    let text = |name: &str| metadata.get(name).and_then(Value::as_str);
-    let (namespace, name) = (text("namespace"), text("name"));
-    let key = ObjectKey::namespaced(namespace.unwrap_or_default(), name.unwrap_or_default());
+    let text = |name: &str| {
+        metadata
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let key = ObjectKey::namespaced(text("namespace"), text("name"));
     if key.name().is_empty() {
         let problem = "its metadata has no name, and apply works by name";
         return Err(not_applicable(kind, &key, problem));
@@ -50,7 +54,7 @@ pub(crate) fn document(kind: &Kind, part: &impl Serialize) -> Result<(ObjectKey,
 pub(crate) fn gvk_of(manifest: &impl Serialize) -> Result<Gvk, Error> {
     let unknown = Kind::new(Gvk::new("", "", "manifest"), "", Scope::Cluster);
     let unnamed = ObjectKey::cluster_scoped("");
-    let encoded = encode(&unknown, &unnamed, manifest)?;
+    let encoded = encode(&unknown, || unnamed.clone(), manifest)?;
     let text = |name: &str| encoded.get(name).and_then(Value::as_str);
     match (text("apiVersion"), text("kind")) {
         (Some(api_version), Some(kind)) => Ok(Gvk::from_api_version(api_version, kind)),
@@ -107,7 +111,7 @@ pub(crate) fn part_document(
     key: &ObjectKey,
     body: &impl Serialize,
 ) -> Result<Value, Error> {
-    let Value::Object(mut members) = without_nulls(encode(kind, key, body)?) else {
+    let Value::Object(mut members) = without_nulls(encode(kind, || key.clone(), body)?) else {
         return Err(not_applicable(kind, key, "it is no object"));
     };
     let gvk = kind.gvk();
@@ -127,23 +131,27 @@ pub(crate) fn part_document(
 pub(crate) fn conflicts(refused: &steersman_api::Error) -> Vec<FieldConflict> {
     let details = refused.status().and_then(|status| status.details.as_ref());
     let causes = details.iter().flat_map(|details| &details.causes);
-    let refusals = causes.filter(|cause| cause.reason == "FieldManagerConflict");
-    let conflicts = refusals.map(|cause| {
-        let mut quoted = cause.message.split('"').skip(1).step_by(2);
-        let manager = quoted.next().unwrap_or_default().to_owned();
-        let subresource = quoted.next().map(ToOwned::to_owned);
-        FieldConflict {
-            manager,
-            subresource,
-            field: cause.field.clone(),
-        }
-    });
-    conflicts.collect()
+    causes
+        .filter(|cause| cause.reason == "FieldManagerConflict")
+        .map(|cause| {
+            let mut quoted = cause.message.split('"').skip(1).step_by(2);
+            let manager = quoted.next().unwrap_or_default().to_owned();
+            let subresource = quoted.next().map(ToOwned::to_owned);
+            FieldConflict {
+                manager,
+                subresource,
+                field: cause.field.clone(),
+            }
+        })
+        .collect()
 }
 
 fn not_applicable(kind: &Kind, key: &ObjectKey, problem: impl Into<String>) -> Error {
-    let (kind, key, problem) = (kind.clone(), key.clone(), problem.into());
-    Error::NotApplicable { kind, key, problem }
+    Error::NotApplicable {
+        kind: kind.clone(),
+        key: key.clone(),
+        problem: problem.into(),
+    }
 }
 
 fn without_nulls(value: Value) -> Value {

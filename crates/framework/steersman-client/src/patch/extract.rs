@@ -29,12 +29,11 @@ pub fn extract<K: Object>(
     manager: &str,
     subresource: Option<&str>,
 ) -> Result<Value, Error> {
-    let key = object.key();
-    let body = encode(kind, &key, object)?;
-    let Some(owned) = OwnedFields::of(&body, ItemKeys::Added) else {
-        let kind = kind.clone();
-        return Err(Error::NoManagedFields { kind, key });
-    };
+    let body = encode(kind, || object.key(), object)?;
+    let owned = OwnedFields::of(&body, ItemKeys::Added).ok_or_else(|| Error::NoManagedFields {
+        kind: kind.clone(),
+        key: object.key(),
+    })?;
     let mut applies = owned.applies(subresource.unwrap_or_default());
     let mine = applies.find(|entry| entry["manager"] == manager);
     let mut document = mine.map(|entry| owned.part_of(entry)).unwrap_or_default();

@@ -21,15 +21,14 @@ pub(crate) fn has_status<K: Object>(kind: &Kind, object: &K) -> Result<bool, Err
         return Ok(fields.contains(&"status"));
     }
     // A type that is not a struct is tested by a round trip with a status.
-    let key = object.key();
-    let mut body = encode(kind, &key, object)?;
+    let mut body = encode(kind, || object.key(), object)?;
     if let Some(members) = body.as_object_mut() {
         members.insert("status".to_owned(), json!({"phase": "Known"}));
     }
     let Ok(with_status) = serde_json::from_value::<K>(body) else {
         return Ok(true);
     };
-    let kept = encode(kind, &key, &with_status)?;
+    let kept = encode(kind, || with_status.key(), &with_status)?;
     Ok(!kept["status"].is_null())
 }
 

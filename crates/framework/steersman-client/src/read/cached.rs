@@ -84,8 +84,9 @@ where
     K: Object,
     F: Future<Output = Cached<Vec<Arc<K>>>>,
 {
-    let namespace = list_options.selected_namespace();
-    let namespace = namespace.filter(|_| kind.is_namespaced());
+    let namespace = list_options
+        .selected_namespace()
+        .filter(|_| kind.is_namespaced());
     let read = Read::List(namespace);
     loop {
         let mut required = shared.owed(kind, read);

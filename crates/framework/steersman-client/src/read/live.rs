@@ -61,8 +61,11 @@ impl<S> Live<S> {
         let kind = &*self.kinds.kind_of();
         let key = self.shared.key_in_namespace(kind, key)?;
         let api = self.shared.api::<K>(kind).await?;
-        let found = self.shared.sender().read(kind, || api.get_opt(&key)).await;
-        Ok(found?)
+        Ok(self
+            .shared
+            .sender()
+            .read(kind, || api.get_opt(&key))
+            .await?)
     }
 
     /// Returns the selected objects of all pages.

@@ -190,8 +190,11 @@ fn not_as_found(refused: Error, kind: &Kind, key: &ObjectKey, to: &ApplyTo) -> E
         Error::Api(source)
             if *to != ApplyTo::Any && (source.is_conflict() || is_of_another(&source)) =>
         {
-            let (kind, key, source) = (kind.clone(), key.clone(), Box::new(source));
-            Error::NotAsFound { kind, key, source }
+            Error::NotAsFound {
+                kind: kind.clone(),
+                key: key.clone(),
+                source: Box::new(source),
+            }
         }
         refused => refused,
     }

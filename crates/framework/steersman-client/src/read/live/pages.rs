@@ -127,8 +127,11 @@ impl<K: Object> Pages<K> {
         let objects = self.into_stream().flat_map(move |page| {
             let objects: VecDeque<_> = match page {
                 Ok(page) => {
-                    let refused = page.malformed.first().filter(|_| !skips_malformed);
-                    let refused = refused.map(|first| Err(malformed(&kind, first)));
+                    let refused = page
+                        .malformed
+                        .first()
+                        .filter(|_| !skips_malformed)
+                        .map(|first| Err(malformed(&kind, first)));
                     page.items.into_iter().map(Ok).chain(refused).collect()
                 }
                 Err(error) => [Err(error)].into(),
@@ -180,6 +183,9 @@ impl<K: Object> Pages<K> {
 }
 
 pub(super) fn malformed(kind: &Kind, first: &Malformed) -> Error {
-    let (kind, key, problem) = (kind.clone(), first.key.clone(), first.error.clone());
-    Error::Cache(steersman_cache::Error::Malformed { kind, key, problem })
+    Error::Cache(steersman_cache::Error::Malformed {
+        kind: kind.clone(),
+        key: first.key.clone(),
+        problem: first.error.clone(),
+    })
 }
