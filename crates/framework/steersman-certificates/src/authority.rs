@@ -14,21 +14,21 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer as _;
 
+use crate::certificate_times::{CertificateTimes, timestamp};
+
 /// A parsed certificate, with the fields that the rotation compares.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug)]
-#[debug(
-    "ParsedCertificate {{ names: {names:?}, not_before: {not_before:?}, not_after: {not_after:?}, \
-     is_authority: {is_authority:?}, .. }}"
-)]
 pub struct ParsedCertificate {
+    #[debug(skip)]
     der: Vec<u8>,
+    /// The public key, DER-encoded as `SubjectPublicKeyInfo`.
+    #[debug(skip)]
+    public_key: Vec<u8>,
+    names: Vec<String>,
     /// The start of the validity.
     pub not_before: Timestamp,
     /// The end of the validity.
     pub not_after: Timestamp,
-    /// The public key, DER-encoded as `SubjectPublicKeyInfo`.
-    public_key: Vec<u8>,
-    names: Vec<String>,
     is_authority: bool,
 }
 
@@ -53,13 +53,13 @@ impl ParsedCertificate {
         let (_, parsed) = parsed.map_err(|error| format!("a certificate is malformed: {error}"))?;
         let may_sign = parsed.key_usage().ok().flatten();
         let may_sign = may_sign.is_none_or(|usage| usage.value.key_cert_sign());
-        let validity = parsed.validity();
+        let times = CertificateTimes::of(&parsed);
         Ok(Self {
             der: der.to_vec(),
-            not_before: timestamp(validity.not_before.timestamp()),
-            not_after: timestamp(validity.not_after.timestamp()),
             public_key: parsed.public_key().raw.to_vec(),
             names: names(&parsed),
+            not_before: times.not_before,
+            not_after: times.not_after,
             is_authority: parsed.is_ca() && may_sign,
         })
     }
@@ -150,8 +150,10 @@ impl KeyedCertificate {
         let public_key = pair.subject_public_key_info();
         let mut certificates = certificates.iter();
         let certificate = certificates.find(|certificate| certificate.public_key == public_key);
-        let certificate = certificate.cloned();
-        Ok(certificate.map(|certificate| Self { certificate, key }))
+        Ok(certificate.map(|certificate| Self {
+            certificate: certificate.clone(),
+            key,
+        }))
     }
 
     /// Makes an authority with a self-signed certificate (ECDSA P-256).
@@ -229,14 +231,6 @@ pub(crate) fn later(time: Timestamp, duration: Duration) -> Timestamp {
 fn earlier(time: Timestamp, duration: Duration) -> Timestamp {
     let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     timestamp(time.as_second().saturating_sub(seconds))
-}
-
-/// Converts seconds since 1970 to a time. Seconds out of range become the nearest valid time.
-fn timestamp(seconds: i64) -> Timestamp {
-    Timestamp::from_second(seconds).unwrap_or(match seconds {
-        ..0 => Timestamp::MIN,
-        0.. => Timestamp::MAX,
-    })
 }
 
 /// CERT-3: the validity begins some time in the past, because the clocks of other machines may be behind.

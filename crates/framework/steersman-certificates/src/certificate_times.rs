@@ -52,17 +52,22 @@ impl CertificateTimes {
         let mut times: Option<Self> = None;
         for der in chain {
             let (_, certificate) = X509Certificate::from_der(der).ok()?;
-            let validity = certificate.validity();
-            let one = Self {
-                not_before: timestamp(validity.not_before.timestamp()),
-                not_after: timestamp(validity.not_after.timestamp()),
-            };
+            let one = Self::of(&certificate);
             times = Some(times.map_or(one, |all| Self {
                 not_before: all.not_before.max(one.not_before),
                 not_after: all.not_after.min(one.not_after),
             }));
         }
         times
+    }
+
+    /// Returns the validity of one certificate.
+    pub(crate) fn of(certificate: &X509Certificate<'_>) -> Self {
+        let validity = certificate.validity();
+        Self {
+            not_before: timestamp(validity.not_before.timestamp()),
+            not_after: timestamp(validity.not_after.timestamp()),
+        }
     }
 
     /// Returns the state of the chain at a time.
@@ -92,9 +97,11 @@ impl CertificateState {
 }
 
 /// Converts seconds since 1970 to a time. Seconds out of range become the nearest valid time.
-fn timestamp(seconds: i64) -> Timestamp {
-    let clamped = seconds.clamp(Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
-    Timestamp::from_second(clamped).unwrap_or(Timestamp::MAX)
+pub(crate) fn timestamp(seconds: i64) -> Timestamp {
+    Timestamp::from_second(seconds).unwrap_or(match seconds {
+        ..0 => Timestamp::MIN,
+        0.. => Timestamp::MAX,
+    })
 }
 
 #[cfg(test)]

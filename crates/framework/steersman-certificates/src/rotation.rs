@@ -214,8 +214,12 @@ impl Rotation {
     /// CERT-3: returns whether the phase has lasted `wait`: by the monotonic clock of this leader, or by the times in
     /// the Secret with a margin for different clocks.
     fn has_waited(&self, wait: Duration, now: Instant, wall: Timestamp) -> bool {
-        let Some(seen) = &self.seen else { return false };
-        let by_wall = seen.since.map(|at| later(later(at, wait), CLOCK_SKEW));
+        let Some(seen) = &self.seen else {
+            return false;
+        };
+        let by_wall = seen
+            .since
+            .map(|since| later(later(since, wait), CLOCK_SKEW));
         now.saturating_duration_since(seen.at) >= wait || by_wall.is_some_and(|end| end <= wall)
     }
 
