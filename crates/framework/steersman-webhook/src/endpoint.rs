@@ -151,8 +151,10 @@ impl WebhookEndpoint {
             warnings.append(&mut response.warnings);
             response.warnings = warnings;
             // The log field is not named `message`, because that would replace the text of the log line.
-            let status = response.status.as_ref();
-            let reason = status.and_then(|status| status.message.as_deref());
+            let reason = response
+                .status
+                .as_ref()
+                .and_then(|status| status.message.as_deref());
             match response.code() {
                 code @ 500.. => error!(code, reason, "the webhook could not decide a request"),
                 code => debug!(

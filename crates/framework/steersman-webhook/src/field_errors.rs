@@ -61,8 +61,10 @@ impl FieldErrors {
         value: &impl Serialize,
         supported: impl IntoIterator<Item = &'a str>,
     ) {
-        let supported = supported.into_iter().map(|value| format!("{value:?}"));
-        let supported: Vec<String> = supported.collect();
+        let supported: Vec<String> = supported
+            .into_iter()
+            .map(|value| format!("{value:?}"))
+            .collect();
         let detail = match &*supported {
             [] => String::new(),
             some => format!("supported values: {}", some.join(", ")),
@@ -148,8 +150,10 @@ impl FieldErrors {
 
 impl std::fmt::Display for FieldErrors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let causes = self.causes.iter();
-        let each = causes.map(|cause| format!("{}: {}", cause.field, cause.body));
+        let each = self
+            .causes
+            .iter()
+            .map(|cause| format!("{}: {}", cause.field, cause.body));
         let all: Vec<String> = each.collect();
         match &*all {
             [one] => f.write_str(one),

@@ -87,8 +87,10 @@ pub(crate) fn read(body: &[u8]) -> Result<Review, UnreadableReview> {
     }
     let mut review: Value = serde_json::from_str(body)
         .map_err(|error| first(format!("the body is not JSON: {error}")))?;
-    let uid = review["request"]["uid"].as_str().unwrap_or_default();
-    let uid = uid.to_owned();
+    let uid = review["request"]["uid"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     let (api_version, kind) = (&review["apiVersion"], &review["kind"]);
     let Some(version) = api_version.as_str().and_then(known_version) else {
         let problem = format!(

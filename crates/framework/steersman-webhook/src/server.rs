@@ -341,9 +341,13 @@ impl WebhookServer {
     pub fn check(&self) -> Result<(), ServeError> {
         self.address.check()?;
         ServerOptions::new().limits(self.limits).check()?;
-        if let Some(Err(error)) = self.certificates.as_ref().map(BuiltInCertificates::check) {
-            let (place, problem) = ("the built-in authority".to_owned(), error.to_string());
-            return Err(ServeError::Certificate { place, problem });
+        if let Some(certificates) = &self.certificates {
+            certificates
+                .check()
+                .map_err(|error| ServeError::Certificate {
+                    place: "the built-in authority".to_owned(),
+                    problem: error.to_string(),
+                })?;
         }
         let problem = self.conversions.as_ref().and_then(Conversions::problem);
         if let Some(problem) = problem {

@@ -7,8 +7,9 @@ use steersman_object::parse_duration;
 /// Returns the parameter `timeout` of a query, a Go duration such as `10s` or `1m30s`; `None` if it is missing or
 /// invalid.
 pub(crate) fn timeout_of(query: &str) -> Option<Duration> {
-    let mut members = query.split('&');
-    let value = members.find_map(|member| member.strip_prefix("timeout="))?;
+    let value = query
+        .split('&')
+        .find_map(|member| member.strip_prefix("timeout="))?;
     let timeout = parse_duration(value).ok()?;
     (!timeout.is_zero()).then_some(timeout)
 }

@@ -83,7 +83,9 @@ fn take(taken: &mut [bool], matches: impl Fn(usize) -> bool) -> Option<usize> {
 /// Returns whether named elements have changed their positions.
 fn is_reordered(before: &[Value], after: &[Value]) -> bool {
     let names = |list: &[Value]| -> Option<Vec<String>> {
-        let names = list.iter().map(|one| Some(name_of(one)?.to_owned()));
+        let names = list
+            .iter()
+            .map(|element| Some(name_of(element)?.to_owned()));
         names.collect()
     };
     match (names(before), names(after)) {

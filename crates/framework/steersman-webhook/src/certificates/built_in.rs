@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
+use steersman_certificates::{KeyedCertificate, RotationSettings};
 use steersman_object::ObjectKey;
 use steersman_serve::SharedCertificate;
 use thiserror::Error as ThisError;
@@ -11,8 +12,6 @@ use thiserror::Error as ThisError;
 use crate::certificates::authority_metrics::AuthorityMetrics;
 use crate::certificates::injection::{InjectionKind, InjectionTarget};
 use crate::certificates::trusted_authorities::{AuthoritiesReceiver, TrustedAuthorities};
-use steersman_certificates::KeyedCertificate;
-use steersman_certificates::RotationSettings;
 
 /// The wall clock that gives the times in certificates.
 type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

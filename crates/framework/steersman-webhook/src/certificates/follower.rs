@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use steersman_api::{Api, ClientConfig, Error, ProblemLog, WriteOptions, kube_client};
+use steersman_certificates::{KeyedCertificate, Observation, Rotation, StoredCertificates};
 use steersman_object::report;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -11,9 +12,6 @@ use tracing::{info, warn};
 
 use crate::certificates::built_in::BuiltInCertificates;
 use crate::certificates::leader::REQUEST_LIMIT;
-use steersman_certificates::KeyedCertificate;
-use steersman_certificates::StoredCertificates;
-use steersman_certificates::{Observation, Rotation};
 
 struct CertificateFollower<'a> {
     options: &'a BuiltInCertificates,

@@ -8,9 +8,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
-use steersman_object::{Kind, ObjectKey};
-
 use steersman_certificates::ParsedCertificate;
+use steersman_object::{Kind, ObjectKey};
 
 /// A webhook configuration or definition that tells the API server which authorities to trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +82,9 @@ impl InjectionTarget {
             InjectionKind::Validating | InjectionKind::Mutating => {
                 let webhooks = object.data.get("webhooks").and_then(Value::as_array);
                 let count = webhooks.map_or(0, Vec::len);
-                let paths = (0..count).map(|index| format!("/webhooks/{index}/clientConfig"));
-                paths.collect()
+                (0..count)
+                    .map(|index| format!("/webhooks/{index}/clientConfig"))
+                    .collect()
             }
             InjectionKind::Definition => {
                 let strategy = object.data.pointer("/spec/conversion/strategy");
@@ -103,9 +103,9 @@ mod tests {
     use std::time::Duration;
 
     use k8s_openapi::jiff::Timestamp;
+    use steersman_certificates::KeyedCertificate;
 
     use super::*;
-    use steersman_certificates::KeyedCertificate;
 
     fn target(kind: InjectionKind) -> InjectionTarget {
         let name = "hooks".to_owned();

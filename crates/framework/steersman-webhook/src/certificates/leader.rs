@@ -5,6 +5,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use kube_core::DynamicObject;
 use steersman_api::{Api, ClientConfig, Error, Patch, ProblemLog, WriteOptions, kube_client};
+use steersman_certificates::{
+    Observation, ParsedCertificate, Rotation, RotationChange, StoredCertificates,
+};
 use steersman_object::report;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -12,9 +15,6 @@ use tracing::{info, warn};
 
 use crate::certificates::built_in::BuiltInCertificates;
 use crate::certificates::injection::InjectionTarget;
-use steersman_certificates::ParsedCertificate;
-use steersman_certificates::StoredCertificates;
-use steersman_certificates::{Observation, Rotation, RotationChange};
 
 struct CertificateLeader<'a> {
     options: &'a BuiltInCertificates,

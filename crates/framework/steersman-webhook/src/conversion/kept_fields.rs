@@ -13,8 +13,11 @@ pub(crate) fn annotation(group: &str, version: &str) -> String {
 pub(crate) fn content(object: &Value) -> Value {
     let members = object.as_object().into_iter().flatten();
     let members = members.filter(|(name, _)| !HEAD.contains(&name.as_str()));
-    let members = members.map(|(name, value)| (name.clone(), value.clone()));
-    Value::Object(members.collect())
+    Value::Object(
+        members
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    )
 }
 
 pub(crate) fn object(api_version: &str, kind: &Value, metadata: Value, content: Value) -> Value {
@@ -60,13 +63,18 @@ pub(crate) fn is_known(original: &Value, encoded: &Value) -> bool {
         (Value::Null, _) => true,
         (Value::Object(original), Value::Object(encoded)) => {
             original.iter().all(|(name, value)| {
-                let encoded = encoded.get(name);
-                value.is_null() || encoded.is_some_and(|encoded| is_known(value, encoded))
+                value.is_null()
+                    || encoded
+                        .get(name)
+                        .is_some_and(|encoded| is_known(value, encoded))
             })
         }
         (Value::Array(original), Value::Array(encoded)) => {
-            let mut pairs = original.iter().zip(encoded);
-            original.len() == encoded.len() && pairs.all(|(one, other)| is_known(one, other))
+            original.len() == encoded.len()
+                && original
+                    .iter()
+                    .zip(encoded)
+                    .all(|(one, other)| is_known(one, other))
         }
         (Value::Object(_) | Value::Array(_), _) => false,
         // Both values may be notations of one value.

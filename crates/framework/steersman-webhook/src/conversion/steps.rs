@@ -132,11 +132,13 @@ impl<A: ConvertTo<B>, B> ConvertTo<Box<B>> for Box<A> {
 
 impl<A: ConvertTo<B>, B> ConvertTo<Vec<B>> for Vec<A> {
     fn convert_to(&self) -> Result<Vec<B>, FieldConversionError> {
-        let elements = self.iter().enumerate().map(|(at, element)| {
-            let converted = element.convert_to();
-            converted.map_err(|error| error.within(format_args!("[{at}]")))
-        });
-        elements.collect()
+        let elements = self.iter().enumerate();
+        elements
+            .map(|(at, element)| {
+                let converted = element.convert_to();
+                converted.map_err(|error| error.within(format_args!("[{at}]")))
+            })
+            .collect()
     }
 }
 

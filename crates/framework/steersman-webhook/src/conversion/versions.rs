@@ -125,8 +125,10 @@ impl Conversions {
     }
 
     pub(crate) fn hubs(&self) -> Vec<Gvk> {
-        let versions = self.versions.iter();
-        let hubs = versions.filter(|version| version.gvk == version.hub);
+        let hubs = self
+            .versions
+            .iter()
+            .filter(|version| version.gvk == version.hub);
         hubs.map(|hub| hub.gvk.clone()).collect()
     }
 
@@ -239,9 +241,12 @@ impl Conversions {
     fn find(&self, gvk: Gvk) -> Result<&ErasedVersion, ConversionError> {
         let found = self.versions.iter().find(|version| version.gvk == gvk);
         found.ok_or_else(|| {
-            let versions = self.versions.iter();
-            let known = versions.filter(|version| version.gvk.same_group_kind(&gvk));
-            let known: Vec<&str> = known.map(|version| version.gvk.version()).collect();
+            let known: Vec<&str> = self
+                .versions
+                .iter()
+                .filter(|version| version.gvk.same_group_kind(&gvk))
+                .map(|version| version.gvk.version())
+                .collect();
             let known = match &*known {
                 [] => "none".to_owned(),
                 some => some.join(", "),
