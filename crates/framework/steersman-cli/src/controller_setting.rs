@@ -121,7 +121,8 @@ pub(crate) fn by_controller(
             ControllerValue::LowerPriorityShare(turns) => taken.lower_priority_share(turns),
         };
     }
-    let found = found.into_iter();
-    let settings = found.map(|(name, (settings, _))| (name, settings));
-    settings.collect()
+    let settings = found.into_iter();
+    settings
+        .map(|(name, (settings, _))| (name, settings))
+        .collect()
 }

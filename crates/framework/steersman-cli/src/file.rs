@@ -54,19 +54,25 @@ pub(crate) fn read_settings(path: &Path, text: &str) -> Result<FileContent, Erro
             continue;
         }
         if key.value == CONTROLLERS_KEY {
-            let found = controllers(path, &place, value.value)?;
-            content.controllers.extend(found);
+            content
+                .controllers
+                .extend(controllers(path, &place, value.value)?);
             continue;
         }
-        let known = SETTINGS.iter().filter(|one| is_key_of_file(one.key));
+        let known = SETTINGS
+            .iter()
+            .filter(|setting| is_key_of_file(setting.key));
         let Some(setting) = known.clone().find(|setting| setting.key == key.value) else {
             let own = [CONTROLLERS_KEY, OPERATOR];
             let known: Vec<&str> = known.map(|setting| setting.key).chain(own).collect();
             return Err(unknown(place, &key.value, &known));
         };
         if let Some(value) = text_of(value.value, &place, setting.key)? {
-            let key = setting.key;
-            content.given.push(Given { place, key, value });
+            content.given.push(Given {
+                place,
+                key: setting.key,
+                value,
+            });
         }
     }
     Ok(content)
@@ -75,8 +81,9 @@ pub(crate) fn read_settings(path: &Path, text: &str) -> Result<FileContent, Erro
 /// Returns the format of log lines in a file, even if other keys are invalid.
 pub(crate) fn read_log_format(path: &Path, text: &str) -> Option<Given> {
     let FileMap(entries) = serde_saphyr::from_str(text).ok()?;
-    let mut entries = entries.into_iter();
-    let (key, value) = entries.find(|(key, _)| key.value == LOG_FORMAT)?;
+    let (key, value) = entries
+        .into_iter()
+        .find(|(key, _)| key.value == LOG_FORMAT)?;
     Some(Given {
         place: place(path, &key),
         key: LOG_FORMAT,

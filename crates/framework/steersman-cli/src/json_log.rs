@@ -134,8 +134,11 @@ fn say_or_write(say: impl FnOnce(), target: &str, message: &str, fields: &[(&'st
     if before.is_some() && written() != before {
         return;
     }
-    let fields = LineFields::of(message, fields);
-    let line = line(&head(Level::ERROR, target), &[], &fields);
+    let line = line(
+        &head(Level::ERROR, target),
+        &[],
+        &LineFields::of(message, fields),
+    );
     // A failed write is ignored, because no other output exists.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

@@ -5,7 +5,7 @@ use clap::{Args as _, Command, FromArgMatches as _};
 
 use crate::error::{Error, SettingSource};
 use crate::flags::SettingFlags;
-use crate::settings::SETTINGS;
+use crate::settings::{SETTINGS, Setting};
 
 /// A key and its value as text, from an environment variable or a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,9 +37,10 @@ pub(crate) fn layer(given: &[Given]) -> Result<SettingFlags, Error> {
 ///
 /// None in practice: a test parses every default.
 pub(crate) fn defaults() -> Result<SettingFlags, Error> {
-    let settings = SETTINGS.iter();
-    let defaults = settings.filter_map(|setting| Some((setting.key, setting.default?)));
-    layer(&of_program(&defaults.collect::<Vec<_>>())?)
+    let given = SETTINGS
+        .iter()
+        .filter_map(|setting| Some(of_default(setting, setting.default?)));
+    layer(&given.collect::<Vec<_>>())
 }
 
 /// Returns the defaults that a program overrides.
@@ -52,13 +53,17 @@ pub(crate) fn of_program(defaults: &[(&str, &str)]) -> Result<Vec<Given>, Error>
             similar: None,
             known: SETTINGS.iter().map(|known| known.key.to_owned()).collect(),
         })?;
-        Ok(Given {
-            place: SettingSource::Default,
-            key: setting.key,
-            value: (*value).to_owned(),
-        })
+        Ok(of_default(setting, value))
     });
     given.collect()
+}
+
+fn of_default(setting: &Setting, value: &str) -> Given {
+    Given {
+        place: SettingSource::Default,
+        key: setting.key,
+        value: value.to_owned(),
+    }
 }
 
 /// Returns the values of all environment variables for settings.
@@ -78,8 +83,11 @@ pub(crate) fn of_environment(
             let Ok(value) = value.into_string() else {
                 return Err(Error::NotUtf8 { variable: name });
             };
-            let (place, key) = (SettingSource::Variable(name), setting.key);
-            given.push(Given { place, key, value });
+            given.push(Given {
+                place: SettingSource::Variable(name),
+                key: setting.key,
+                value,
+            });
             break;
         }
     }

@@ -28,8 +28,10 @@ pub(crate) fn log_filter(text: &str) -> Option<EnvFilter> {
 }
 
 fn is_level_or_has_target(directive: &str) -> bool {
-    let mut levels = LEVELS.iter();
-    levels.any(|level| level.eq_ignore_ascii_case(directive)) || directive.contains(['=', '['])
+    let is_level = LEVELS
+        .iter()
+        .any(|level| level.eq_ignore_ascii_case(directive));
+    is_level || directive.contains(['=', '['])
 }
 
 #[cfg(test)]

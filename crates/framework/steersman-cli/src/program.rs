@@ -18,7 +18,7 @@ use steersman_description::{
 use steersman_manager::{
     Error as ManagerError, Manager, ManagerBuilder, Shutdown, shutdown_signal,
 };
-use steersman_object::{Kind, ObjectKey};
+use steersman_object::ObjectKey;
 use steersman_serve::ListenAddress;
 use steersman_webhook::{BuiltInCertificates, WebhookServer};
 
@@ -323,8 +323,9 @@ impl<T: OperatorSettings> Program<T> {
     }
 
     fn command(&self) -> Command {
-        let command = ProgramArgs::<T>::command();
-        let mut command = command.name(self.name).version(self.version);
+        let mut command = ProgramArgs::<T>::command()
+            .name(self.name)
+            .version(self.version);
         if let Some(own) = &self.own_args {
             command = (own.augment)(command.next_help_heading("Program"));
         }
@@ -347,10 +348,14 @@ impl<T: OperatorSettings> Program<T> {
         let client_config = ClientConfig::from_config(kube_client::Config::new(nowhere));
         let (manager, webhooks) = self.declare(&args, &config, client_config)?;
         let definitions = manager.crds().list().iter();
-        description.definitions = definitions.map(|crd| crd.content().clone()).collect();
+        description.definitions = definitions
+            .map(|definition| definition.content().clone())
+            .collect();
         let informers = manager.cache().informer_reports();
-        let kinds = informers.iter().map(|informer| &informer.kind);
-        description.kinds = kinds.map(DescribedKind::from).collect();
+        description.kinds = informers
+            .iter()
+            .map(|informer| DescribedKind::from(&informer.kind))
+            .collect();
         description.kinds.sort();
         description.kinds.dedup();
         description.limited_kinds = limited_kinds(&informers);
@@ -427,8 +432,10 @@ fn limited_kinds(informers: &[InformerReport]) -> Vec<LimitedKind> {
     let mut scopes: BTreeMap<(&str, &str), BTreeSet<Option<&str>>> = BTreeMap::new();
     for informer in informers {
         let kind = &informer.kind;
-        let scope = scopes.entry((kind.gvk().group(), kind.plural()));
-        scope.or_default().insert(informer.namespace.as_deref());
+        let scope = scopes
+            .entry((kind.gvk().group(), kind.plural()))
+            .or_default();
+        scope.insert(informer.namespace.as_deref());
     }
     let limited = scopes.into_iter().filter_map(|((group, plural), scope)| {
         let namespaces: Option<Vec<&str>> = scope.into_iter().collect();
@@ -442,34 +449,38 @@ fn limited_kinds(informers: &[InformerReport]) -> Vec<LimitedKind> {
 }
 
 fn described_controller(declaration: &ControllerDeclaration) -> DescribedController {
-    let all = |kinds: &[Kind]| kinds.iter().map(DescribedKind::from).collect();
-    let rules = declaration.needed_rules.iter();
-    let rules = rules.map(|needed| DescribedRule {
-        rule: needed.rule.clone(),
-        reason: needed.reason.clone(),
-    });
-    let mut described = DescribedController::default();
-    described.name.clone_from(&declaration.name);
-    described.primary = declaration.primary.as_ref().map(DescribedKind::from);
-    described.owned = all(&declaration.owned);
-    described.watched = all(&declaration.watched);
-    described.needed_rules = rules.collect();
-    described
+    let needed_rules = declaration
+        .needed_rules
+        .iter()
+        .map(|needed| DescribedRule {
+            rule: needed.rule.clone(),
+            reason: needed.reason.clone(),
+        })
+        .collect();
+    DescribedController::new(
+        &declaration.name,
+        declaration.primary.as_ref(),
+        &declaration.owned,
+        &declaration.watched,
+        needed_rules,
+    )
 }
 
 fn describe_webhooks(webhooks: &WebhookServer, description: &mut Description) {
     let admissions = webhooks.admissions().iter();
-    let admissions = admissions.map(|admission| DescribedWebhook {
-        path: admission.path.clone(),
-        mutates: admission.mutates,
-        object: DescribedKind::from(&admission.kind),
-    });
-    description.webhooks = admissions.collect();
+    description.webhooks = admissions
+        .map(|admission| DescribedWebhook {
+            path: admission.path.clone(),
+            mutates: admission.mutates,
+            object: DescribedKind::from(&admission.kind),
+        })
+        .collect();
     let converted = webhooks.converted_kinds().into_iter();
-    let converted = converted.map(|kind| ConvertedKind {
-        group: kind.group().to_owned(),
-        version: kind.version().to_owned(),
-        kind: kind.kind().to_owned(),
-    });
-    description.converted = converted.collect();
+    description.converted = converted
+        .map(|kind| ConvertedKind {
+            group: kind.group().to_owned(),
+            version: kind.version().to_owned(),
+            kind: kind.kind().to_owned(),
+        })
+        .collect();
 }

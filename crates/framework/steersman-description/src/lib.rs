@@ -146,6 +146,27 @@ impl Description {
     }
 }
 
+impl DescribedController {
+    /// Makes the description of a controller. `watched` has every watched kind, `primary` and `owned` included.
+    #[must_use]
+    pub fn new(
+        name: &str,
+        primary: Option<&Kind>,
+        owned: &[Kind],
+        watched: &[Kind],
+        needed_rules: Vec<DescribedRule>,
+    ) -> Self {
+        let all = |kinds: &[Kind]| kinds.iter().map(DescribedKind::from).collect();
+        Self {
+            name: name.to_owned(),
+            primary: primary.map(DescribedKind::from),
+            owned: all(owned),
+            watched: all(watched),
+            needed_rules,
+        }
+    }
+}
+
 impl From<&Kind> for DescribedKind {
     fn from(kind: &Kind) -> Self {
         let gvk = kind.gvk();
