@@ -256,8 +256,9 @@ impl Cache {
     ///
     /// Cancel safe. The informers continue.
     pub async fn wait_for_sync(&self) -> Result<(), Error> {
-        let shared = &self.shared;
-        let known = shared.wait_for_all(|entry| async move { entry.synced().await });
+        let known = self
+            .shared
+            .wait_for_all(|entry| async move { entry.synced().await });
         let Some(known) = known.await else {
             return Err(self.not_in_time(self.all_unsynced()));
         };

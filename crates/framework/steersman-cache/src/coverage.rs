@@ -64,8 +64,10 @@ impl Coverage {
         namespaces: &Namespaces,
     ) -> Self {
         let inherited = ByObject::default();
-        let entry = options.objects.get(kind.gvk());
-        let entry = entry.map(|(_, by_object)| by_object);
+        let entry = options
+            .objects
+            .get(kind.gvk())
+            .map(|(_, by_object)| by_object);
         let by_object = entry.unwrap_or(&inherited);
         Self {
             kind: kind.clone(),
@@ -142,18 +144,21 @@ impl Coverage {
 
     /// Returns the namespace of the kind's only informer; an error if there are several.
     pub(crate) fn only_informer(&self) -> Result<Option<Arc<str>>, Error> {
-        let [one] = self.scopes.as_slice() else {
-            let (kind, scope) = (self.kind.clone(), self.scope());
-            return Err(Error::SeveralInformers { kind, scope });
-        };
-        Ok(one.namespace.clone())
+        match self.scopes.as_slice() {
+            [one] => Ok(one.namespace.clone()),
+            _ => Err(Error::SeveralInformers {
+                kind: self.kind.clone(),
+                scope: self.scope(),
+            }),
+        }
     }
 
     /// Refuses reads of an uncached kind, and reads of a kind without a declaration if the options do not allow them.
     pub(crate) fn allows_read(&self, is_declared: bool) -> Result<(), Error> {
         if !self.cached {
-            let kind = self.kind.clone();
-            return Err(Error::NotCached { kind });
+            return Err(Error::NotCached {
+                kind: self.kind.clone(),
+            });
         }
         if self.declared || is_declared {
             return Ok(());
@@ -162,21 +167,25 @@ impl Coverage {
         match self.undeclared {
             Undeclared::Start => {}
             Undeclared::Live => {
-                let kind = self.kind.clone();
-                return Err(Error::NotCached { kind });
+                return Err(Error::NotCached {
+                    kind: self.kind.clone(),
+                });
             }
             Undeclared::Fail => {
-                let line = format!(".by_object::<{kind}>(ByObject::new())");
-                let kind = self.kind.clone();
-                return Err(Error::NotDeclared { kind, line });
+                return Err(Error::NotDeclared {
+                    kind: self.kind.clone(),
+                    line: format!(".by_object::<{kind}>(ByObject::new())"),
+                });
             }
         }
         let guarded = self.kind.gvk().group().is_empty() && GUARDED.contains(&kind);
         // CACHE-3: only a declaration starts a cluster-wide informer of Secrets or ConfigMaps.
         if guarded && self.scopes.iter().any(|scope| scope.namespace.is_none()) {
             let line = format!(".by_object::<{kind}>(ByObject::new().namespaces([\"…\"]))");
-            let kind = self.kind.clone();
-            return Err(Error::MustBeDeclared { kind, line });
+            return Err(Error::MustBeDeclared {
+                kind: self.kind.clone(),
+                line,
+            });
         }
         Ok(())
     }
@@ -238,11 +247,14 @@ impl Coverage {
     }
 
     fn informer_in(&self, namespace: &str) -> Result<Option<Arc<str>>, Error> {
-        let Some(scope) = self.scope_in(namespace) else {
-            let (kind, asked, scope) = (self.kind.clone(), namespace.to_owned(), self.scope());
-            return Err(Error::OutsideScope { kind, asked, scope });
-        };
-        Ok(scope.namespace.clone())
+        match self.scope_in(namespace) {
+            Some(scope) => Ok(scope.namespace.clone()),
+            None => Err(Error::OutsideScope {
+                kind: self.kind.clone(),
+                asked: namespace.to_owned(),
+                scope: self.scope(),
+            }),
+        }
     }
 
     fn scope_in(&self, namespace: &str) -> Option<&InformerScope> {
@@ -373,8 +385,12 @@ fn check_settings(namespaces: &Namespaces, settings: &Settings) -> Result<(), St
                  commas, and escape commas, `=` and backslashes in a value with a backslash"
             ));
         }
-        let mut indexed_labels = settings.indexed_labels.iter().flatten();
-        if indexed_labels.any(String::is_empty) {
+        if settings
+            .indexed_labels
+            .iter()
+            .flatten()
+            .any(String::is_empty)
+        {
             return Err("`index_labels` contains an empty label name: remove it".to_owned());
         }
     }

@@ -58,39 +58,44 @@ impl Advice {
 
     pub(crate) fn remedy(&self, reason: Reason) -> Option<String> {
         let text = match reason {
-            Reason::Forbidden => return Some(self.rule()),
+            Reason::Forbidden => self.rule(),
             Reason::Unauthorized => match self.credentials.get() {
-                Some(credentials) => {
-                    return Some(format!("renew the credentials of {credentials}"));
-                }
-                None => "renew the credentials of the connection",
+                Some(credentials) => format!("renew the credentials of {credentials}"),
+                None => "renew the credentials of the connection".to_owned(),
             },
-            Reason::NotServed => return Some(self.definition()),
-            Reason::Rejected => return Some(self.selectors()),
-            Reason::Network => "check that the API server is reachable at this address",
+            Reason::NotServed => self.definition(),
+            Reason::Rejected => self.selectors(),
+            Reason::Network => {
+                "check that the API server is reachable at this address".to_owned()
+            }
             Reason::Server | Reason::ShortWatch => {
                 "check the health of the API server (`kubectl get --raw '/readyz?verbose'`), and the conversion \
                  webhook if the message names one"
+                    .to_owned()
             }
             Reason::Starting => {
                 "wait: the request is repeated every one or two seconds until the server has started; if \
                  it does not start, check `kubectl get --raw '/readyz?verbose'`"
+                    .to_owned()
             }
             Reason::Silent => {
                 "check the network between this process and the API server: a component drops connections without \
                  closing them"
+                    .to_owned()
             }
             Reason::Throttled => {
                 "check which other clients send requests, and the server's flow control (API priority and \
                  fairness)"
+                    .to_owned()
             }
             Reason::Decode => {
                 "check that the address is that of an API server, without a proxy that changes \
                  its responses"
+                    .to_owned()
             }
             _ => return None,
         };
-        Some(text.to_owned())
+        Some(text)
     }
 
     fn rule(&self) -> String {

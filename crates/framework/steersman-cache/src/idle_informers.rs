@@ -47,11 +47,12 @@ impl IdleInformers {
         };
         let before = std::mem::take(&mut self.idle);
         let idle = undeclared.into_iter().filter(|(_, used)| !used);
-        let idle = idle.map(|(informer_key, _)| {
-            let since = before.get(&informer_key).copied().unwrap_or(now);
-            (informer_key, since)
-        });
-        self.idle = idle.collect();
+        self.idle = idle
+            .map(|(informer_key, _)| {
+                let since = before.get(&informer_key).copied().unwrap_or(now);
+                (informer_key, since)
+            })
+            .collect();
         let mut over = Vec::new();
         self.idle.retain(|informer_key, since| {
             let is_over = now.saturating_duration_since(*since) >= after;

@@ -227,8 +227,9 @@ impl InformerEntry {
         let settings = advice.coverage.settings(advice.namespace.as_deref());
         let keep = settings.is_some_and(Settings::keeps_managed_fields);
         let list_watch = ApiListWatch::new(client, self.kind().clone(), namespace);
-        let list_watch = list_watch.keep_managed_fields(keep);
-        let list_watch = list_watch.recognise_applies(managers);
+        let list_watch = list_watch
+            .keep_managed_fields(keep)
+            .recognise_applies(managers);
         let cancel = cancel.child_token();
         let run = self.inner.untyped.run(list_watch, cancel.clone());
         let this = self.clone();

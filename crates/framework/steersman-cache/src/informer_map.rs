@@ -91,8 +91,9 @@ impl<E: Clone> InformerMap<E> {
         may: impl FnOnce(&E) -> bool,
     ) -> Option<E> {
         let places = self.entries.get_mut(&informer_key.gvk)?;
-        let entry = places.get(&informer_key.namespace);
-        entry.filter(|entry| may(entry))?;
+        places
+            .get(&informer_key.namespace)
+            .filter(|entry| may(entry))?;
         self.to_start.retain(|waiting| waiting != informer_key);
         places.remove(&informer_key.namespace)
     }
@@ -112,8 +113,10 @@ impl<E: Clone> InformerMap<E> {
             return Vec::new();
         }
         let keyed_entries = std::mem::take(&mut self.to_start);
-        let unstarted = keyed_entries.iter().filter_map(|key| self.get(key));
-        unstarted.collect()
+        keyed_entries
+            .iter()
+            .filter_map(|informer_key| self.get(informer_key))
+            .collect()
     }
 
     pub(crate) fn stop(&mut self) {
@@ -134,8 +137,11 @@ impl<E: Clone> InformerMap<E> {
 
     /// Returns every informer, ordered by kind and namespace.
     pub(crate) fn entries(&self) -> Vec<E> {
-        let entries = self.entries.values().flat_map(BTreeMap::values);
-        entries.cloned().collect()
+        self.entries
+            .values()
+            .flat_map(BTreeMap::values)
+            .cloned()
+            .collect()
     }
 }
 

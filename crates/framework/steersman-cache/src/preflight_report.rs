@@ -52,9 +52,11 @@ impl Preflight {
             let role = roles.entry(rule.namespace.as_deref()).or_default();
             role.push(rule);
         }
-        let roles = roles.iter();
-        let documents = roles.map(|(namespace, rules)| role(name, *namespace, rules));
-        documents.collect::<Vec<_>>().join("---\n")
+        let documents: Vec<String> = roles
+            .iter()
+            .map(|(namespace, rules)| role(name, *namespace, rules))
+            .collect();
+        documents.join("---\n")
     }
 }
 
@@ -73,8 +75,9 @@ fn role(name: &str, namespace: Option<&str>, rules: &[&MissingRule]) -> String {
 impl MissingRule {
     fn yaml(&self) -> String {
         let name = self.name.iter();
-        let names = name.map(|name| format!("  resourceNames: [{name:?}]\n"));
-        let names: String = names.collect();
+        let names: String = name
+            .map(|name| format!("  resourceNames: [{name:?}]\n"))
+            .collect();
         format!(
             "- apiGroups: [{:?}]\n  resources: [{:?}]\n{names}  verbs: [{}]\n",
             self.kind.gvk().group(),

@@ -352,8 +352,10 @@ impl<K: Object> Reads<K> {
         let namespace = list_options.selected_namespace();
         let namespaces = self.coverage().informers_for(namespace)?;
         for namespace in namespaces {
-            let (verb, shared) = (verb.take(), &self.shared);
-            let existing_view = shared.existing_view::<K>(self.kind(), &namespace, verb);
+            let verb = verb.take();
+            let existing_view = self
+                .shared
+                .existing_view::<K>(self.kind(), &namespace, verb);
             let informer = match existing_view {
                 // Indexes belong to typed handles (views), so list options with an index need one.
                 None if !query.selected_indexes().is_empty() => {
@@ -435,13 +437,17 @@ impl<K: Object> Reads<K> {
 
     fn unknown_index(&self, informer: &Informer<K>, query: &ListOptions) -> Error {
         let store = informer.as_store();
-        let mut indexes = query.selected_indexes().iter();
-        let unknown = indexes.find(|(name, _)| !store.has_index(name));
+        let unknown = query
+            .selected_indexes()
+            .iter()
+            .find(|(name, _)| !store.has_index(name));
         self.no_index(unknown.map_or("", |(name, _)| name))
     }
 
     fn no_index(&self, index: &str) -> Error {
-        let (kind, index) = (self.kind().clone(), index.to_owned());
-        Error::NoIndex { kind, index }
+        Error::NoIndex {
+            kind: self.coverage.kind().clone(),
+            index: index.to_owned(),
+        }
     }
 }

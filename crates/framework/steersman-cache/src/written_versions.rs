@@ -22,9 +22,10 @@ impl WrittenVersions {
         let known = known.or_insert_with(|| version.clone());
         // A version that cannot be ordered does not even count as at least itself.
         if !known.is_at_least(version) {
-            *known = match version.is_at_least(known) {
-                true => version.clone(),
-                false => ResourceVersion::unset(),
+            *known = if version.is_at_least(known) {
+                version.clone()
+            } else {
+                ResourceVersion::unset()
             };
         }
     }
@@ -33,8 +34,10 @@ impl WrittenVersions {
     /// unset (the newest state) if the versions cannot be ordered.
     pub(crate) fn of(&self, gvk: &Gvk) -> ResourceVersion {
         let newest = self.newest.lock();
-        let known = newest.get(gvk).cloned();
-        known.unwrap_or_else(ResourceVersion::any)
+        newest
+            .get(gvk)
+            .cloned()
+            .unwrap_or_else(ResourceVersion::any)
     }
 }
 

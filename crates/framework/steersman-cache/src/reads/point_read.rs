@@ -31,6 +31,9 @@ pub(crate) async fn get<K: Object>(
 
 /// Returns the error of a read that finds an object which does not decode.
 pub(crate) fn malformed(kind: &Kind, problem: Malformed) -> Error {
-    let (kind, key, problem) = (kind.clone(), problem.key, problem.error);
-    Error::Malformed { kind, key, problem }
+    Error::Malformed {
+        kind: kind.clone(),
+        key: problem.key,
+        problem: problem.error,
+    }
 }

@@ -71,8 +71,10 @@ impl SharedCache {
     /// CACHE-8: ends informers that only reads started (undeclared) and that were idle for the linger time.
     fn end_idle(&self, linger: &mut IdleInformers) {
         // Done outside the registry's lock, which every read takes, because counting subscribers may wait for a writer.
-        let keyed_entries = self.registry.read().keyed_entries().into_iter();
-        let undeclared = keyed_entries.filter(|(_, entry)| !entry.is_permanent());
+        let keyed_entries = self.registry.read().keyed_entries();
+        let undeclared = keyed_entries
+            .into_iter()
+            .filter(|(_, entry)| !entry.is_permanent());
         let undeclared = undeclared.map(|(informer_key, entry)| (informer_key, entry.take_used()));
         for informer_key in linger.handle_check(undeclared, Instant::now().into_std()) {
             // A use after the check is recorded under this lock, and keeps the informer.

@@ -143,8 +143,10 @@ impl SharedCache {
         if present.iter().any(|name| name == namespace) {
             return Ok(false);
         }
-        let namespaces = &self.scope.namespaces;
-        namespaces.write().name(namespace.to_owned(), settings);
+        self.scope
+            .namespaces
+            .write()
+            .name(namespace.to_owned(), settings);
         self.scope.refresh(&self.options);
         let entries = self.registry.read().entries();
         let mut kinds: BTreeMap<Kind, bool> = BTreeMap::new();
@@ -229,10 +231,12 @@ impl SharedCache {
     }
 
     fn limited_namespaces(&self, namespace: &str) -> Result<Vec<String>, Error> {
-        let problem =
-            "the cache holds all namespaces: name the first ones with `default_namespaces`";
-        let present = self.default_namespaces();
-        present.ok_or_else(|| scope_error(namespace, problem))
+        self.default_namespaces().ok_or_else(|| {
+            scope_error(
+                namespace,
+                "the cache holds all namespaces: name the first ones with `default_namespaces`",
+            )
+        })
     }
 
     fn notify_of_scope(&self) {
@@ -241,8 +245,10 @@ impl SharedCache {
 }
 
 fn scope_error(namespace: &str, problem: &str) -> Error {
-    let (namespace, problem) = (namespace.to_owned(), problem.to_owned());
-    Error::Scope { namespace, problem }
+    Error::Scope {
+        namespace: namespace.to_owned(),
+        problem: problem.to_owned(),
+    }
 }
 
 #[cfg(test)]
