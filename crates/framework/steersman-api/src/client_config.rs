@@ -136,9 +136,15 @@ impl ClientConfig {
 
     fn of_config(mut config: kube_client::Config) -> Self {
         // The middleware sets the `User-Agent`, so a value in the configuration is moved there.
-        let headers = &mut config.headers;
-        let given = headers.extract_if(.., |(name, _)| *name == USER_AGENT);
-        let given = given.last().map(|(_, agent)| agent);
+        let mut agent = user_agent();
+        let mut names_program = false;
+        for (_, given) in config
+            .headers
+            .extract_if(.., |(name, _)| *name == USER_AGENT)
+        {
+            agent = given;
+            names_program = true;
+        }
         let endpoint: Arc<str> = config.cluster_url.to_string().trim_end_matches('/').into();
         let host = host(&config.cluster_url).into();
         let default_namespace: Arc<str> = config.default_namespace.as_str().into();
@@ -152,8 +158,8 @@ impl ClientConfig {
             default_namespace,
             credentials: None,
             context: None,
-            names_program: given.is_some(),
-            around: Middleware::new(given.unwrap_or_else(user_agent)),
+            names_program,
+            around: Middleware::new(agent),
         }
     }
 
@@ -435,8 +441,10 @@ fn user_agent() -> HeaderValue {
 
 /// Returns the host of an address, and the port if there is one, without the path and the user.
 fn host(address: &Uri) -> &str {
-    let whole = address.authority().map_or("", Authority::as_str);
-    whole.rsplit_once('@').map_or(whole, |(_, host)| host)
+    let authority = address.authority().map_or("", Authority::as_str);
+    authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host)
 }
 
 fn platform() -> String {

@@ -104,16 +104,19 @@ pub(crate) async fn find(
         return read(path, context, environment, "it was asked for").await;
     }
     let named = environment.kubeconfig.as_deref().unwrap_or_default();
-    let paths = std::env::split_paths(named);
-    let paths: Vec<PathBuf> = paths.filter(|path| !path.as_os_str().is_empty()).collect();
+    let paths: Vec<PathBuf> = std::env::split_paths(named)
+        .filter(|path| !path.as_os_str().is_empty())
+        .collect();
     if !paths.is_empty() {
         return read(&paths, context, environment, "KUBECONFIG names it").await;
     }
     if context.is_none() && environment.has_service_account() {
         return of_pod(environment);
     }
-    let home = environment.home.as_ref();
-    let default = home.map(|home| home.join(".kube").join("config"));
+    let default = environment
+        .home
+        .as_ref()
+        .map(|home| home.join(".kube").join("config"));
     if let Some(path) = default.filter(|path| path.exists()) {
         return read(&[path], context, environment, "it is the default").await;
     }
@@ -183,22 +186,29 @@ pub(crate) async fn read(
     environment: &Environment,
     why: &str,
 ) -> Result<FoundConfig, Error> {
-    let shown = paths.iter().map(|path| path.display().to_string());
-    let place = shown.collect::<Vec<_>>().join(", ");
+    let place = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect::<Vec<_>>()
+        .join(", ");
     let config_error = |problem: String| Error::config(format!("kubeconfig {place}"), problem);
-    let present = paths.iter().map(PathBuf::as_path);
-    let present: Vec<&Path> = present.filter(|path| path.exists()).collect();
+    let present: Vec<&Path> = paths
+        .iter()
+        .map(PathBuf::as_path)
+        .filter(|path| path.exists())
+        .collect();
     if present.is_empty() {
         return Err(config_error(format!("there is no such file, and {why}")));
     }
     let mut merged = Kubeconfig::default();
     for path in present {
-        let next = Kubeconfig::read_from(path).map_err(|error| Error::Config {
-            place: format!("kubeconfig {}", path.display()),
-            problem: explain_kubeconfig(&error),
+        let next = Kubeconfig::read_from(path).map_err(|error| {
+            let place = format!("kubeconfig {}", path.display());
+            Error::config(place, explain_kubeconfig(&error))
         })?;
-        let both = merged.merge(next);
-        merged = both.map_err(|error| config_error(explain_kubeconfig(&error)))?;
+        merged = merged
+            .merge(next)
+            .map_err(|e| config_error(explain_kubeconfig(&e)))?;
     }
     if let Some(context) = context {
         merged.current_context = Some(context.to_owned());
@@ -214,8 +224,9 @@ pub(crate) async fn read(
     let names_namespace = namespace.is_some_and(|namespace| !namespace.is_empty());
     let context = merged.current_context.clone();
     let current = KubeConfigOptions::default();
-    let config = kube_client::Config::from_custom_kubeconfig(merged, &current).await;
-    let mut config = config.map_err(|error| config_error(explain_kubeconfig(&error)))?;
+    let mut config = kube_client::Config::from_custom_kubeconfig(merged, &current)
+        .await
+        .map_err(|error| config_error(explain_kubeconfig(&error)))?;
     config.root_cert_file = authority;
     if let Some(exec) = &mut config.auth_info.exec {
         settle_plugin(exec, std::io::stdin().is_terminal()).map_err(config_error)?;
@@ -296,9 +307,10 @@ fn check(config: &Kubeconfig, is_chosen: bool) -> Result<(), String> {
         ));
     };
     let Some(context) = current_context(config) else {
-        let which = match is_chosen {
-            true => "chosen context",
-            false => "current-context",
+        let which = if is_chosen {
+            "chosen context"
+        } else {
+            "current-context"
         };
         return Err(format!(
             "the {which} {current:?} is not one of its contexts ({})",

@@ -144,8 +144,9 @@ impl Error {
     /// Use it in tests, and for a `Status` from another source than an answer.
     pub fn from_status(info: RequestInfo, status: Status, retry_after: Option<Duration>) -> Self {
         let hinted = status.details.as_ref().map(|d| d.retry_after_seconds);
-        let hinted = hinted.filter(|s| *s > 0);
-        let hinted = hinted.map(|s| Duration::from_secs(s.into()));
+        let hinted = hinted
+            .filter(|s| *s > 0)
+            .map(|s| Duration::from_secs(s.into()));
         let after = retry_after.or(hinted);
         let (code, reason) = (status.code, status.reason.clone());
         // A 404 that names no object is about the path, so the server does not serve the kind.
@@ -234,8 +235,10 @@ impl Error {
     }
 
     pub(crate) fn config(place: impl Into<String>, problem: impl Into<String>) -> Self {
-        let (place, problem) = (place.into(), problem.into());
-        Self::Config { place, problem }
+        Self::Config {
+            place: place.into(),
+            problem: problem.into(),
+        }
     }
 
     pub(crate) fn invalid_request(info: RequestInfo, problem: impl Into<String>) -> Self {

@@ -36,7 +36,9 @@ impl FieldManagers {
     /// object is searched.
     pub(crate) fn may_own_fields_of(&self, object: &[u8]) -> bool {
         let known = self.known();
-        known.iter().any(|one| one.finder.find(object).is_some())
+        known
+            .iter()
+            .any(|known| known.finder.find(object).is_some())
     }
 
     pub(crate) fn know(&self, manager: &str) -> bool {

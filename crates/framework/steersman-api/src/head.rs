@@ -110,9 +110,11 @@ impl Head {
 
     fn of(metadata: Metadata<'_>) -> Self {
         let version = metadata.resource_version.unwrap_or_default();
-        let (namespace, name) = (metadata.namespace, metadata.name);
         Self {
-            key: ObjectKey::namespaced(namespace.unwrap_or_default(), name.unwrap_or_default()),
+            key: ObjectKey::namespaced(
+                metadata.namespace.unwrap_or_default(),
+                metadata.name.unwrap_or_default(),
+            ),
             uid: metadata.uid.unwrap_or_default(),
             version: ResourceVersion::new(version),
             generation: metadata.generation,

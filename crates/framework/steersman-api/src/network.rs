@@ -36,8 +36,10 @@ impl Network {
     /// Makes a client in the current runtime. Blocks while a credential plugin runs.
     pub(crate) fn client(&self, around: &Middleware) -> Result<kube_client::Client, Error> {
         let config = self.transport.config();
-        let sending = self.transport.service();
-        let sending = sending.map_err(|problem| self.problem(problem))?;
+        let sending = self
+            .transport
+            .service()
+            .map_err(|problem| self.problem(problem))?;
         let endpoint = Arc::clone(&self.endpoint);
         // Adds the address of the server to the error of an unreachable server.
         let named = MapErrLayer::new(move |source: BoxError| -> BoxError {

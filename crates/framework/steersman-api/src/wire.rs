@@ -146,10 +146,12 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    let service = service.map_response(|response: Response<B>| {
-        response.map(|body| UnsyncBoxBody::new(body.map_err(Into::into)))
-    });
-    service.map_err(Into::into).boxed()
+    service
+        .map_response(|response: Response<B>| {
+            response.map(|body| UnsyncBoxBody::new(body.map_err(Into::into)))
+        })
+        .map_err(Into::into)
+        .boxed()
 }
 
 /// Sets the `User-Agent`, and logs the warnings of the server.

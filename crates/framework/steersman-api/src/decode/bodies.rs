@@ -53,9 +53,10 @@ enum PageItems {
 
 impl PageBody {
     pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo, negotiated: Negotiated) -> Self {
-        let items = match negotiated.is_protobuf {
-            true => PageItems::Protobuf(ProtobufItems::new(negotiated)),
-            false => PageItems::Json(Items::new(MAX_VALUE)),
+        let items = if negotiated.is_protobuf {
+            PageItems::Protobuf(ProtobufItems::new(negotiated))
+        } else {
+            PageItems::Json(Items::new(MAX_VALUE))
         };
         Self {
             info,
@@ -106,8 +107,9 @@ impl PageBody {
         let metadata = match self.items {
             PageItems::Json(items) => {
                 let metadata = items.finish();
-                let metadata = metadata.map_err(|problem| no_list(&info, &problem))?;
-                metadata.map(Into::into)
+                metadata
+                    .map_err(|problem| no_list(&info, &problem))?
+                    .map(Into::into)
             }
             PageItems::Protobuf(items) => items.finish(&info)?,
         };
@@ -144,9 +146,10 @@ pub(crate) enum Events {
 
 impl Events {
     pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo, negotiated: Negotiated) -> Self {
-        match negotiated.is_protobuf {
-            true => Self::Protobuf(FrameEvents::new(decoder, info, negotiated)),
-            false => Self::Json(LineEvents::new(decoder, info)),
+        if negotiated.is_protobuf {
+            Self::Protobuf(FrameEvents::new(decoder, info, negotiated))
+        } else {
+            Self::Json(LineEvents::new(decoder, info))
         }
     }
 
@@ -229,8 +232,13 @@ impl LineEvents {
         if let Some(event) = self.line(&rest) {
             return Some(event);
         }
-        let (cut, problem) = (!self.open.is_empty(), "the answer ends inside an event");
-        cut.then(|| Err(Error::transport(&self.info, problem)))
+        let cut = !self.open.is_empty();
+        cut.then(|| {
+            Err(Error::transport(
+                &self.info,
+                "the answer ends inside an event",
+            ))
+        })
     }
 
     fn line(&mut self, line: &[u8]) -> Option<Result<WatchEvent, Error>> {

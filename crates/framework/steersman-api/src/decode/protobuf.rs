@@ -71,9 +71,10 @@ impl AnswerDecoder {
         }
         let json = buffer.emptied();
         let findings = append_object((&api_version, kind), message, raw, keep, json)?;
-        let unknown = match self.metadata_only {
-            true => Unknown::default(),
-            false => findings.unknown,
+        let unknown = if self.metadata_only {
+            Unknown::default()
+        } else {
+            findings.unknown
         };
         let prepared = Prepared {
             json: Cow::Borrowed(json),
@@ -222,8 +223,10 @@ impl FrameEvents {
 
     /// Returns the next complete event. An error ends the watch, and the next watch is requested as JSON.
     pub(crate) fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
-        let frame = self.frames.next_frame();
-        let frame = frame.map_err(|problem| problem.to_string());
+        let frame = self
+            .frames
+            .next_frame()
+            .map_err(|problem| problem.to_string());
         let event = frame.and_then(|frame| frame.map(|frame| self.event(&frame)).transpose());
         event.transpose().map(|event| {
             event.map_err(|problem| {
@@ -267,10 +270,11 @@ impl FrameEvents {
             // An object of another kind is malformed, and affects no other object, as in JSON.
             return Ok(self.decoder.raw_object(&json_of(event)?));
         }
-        let (decoder, buffer) = (&self.decoder, &mut self.buffer);
-        let object = decoder.prepared_protobuf(envelope.raw, &self.negotiated, buffer);
+        let object = self
+            .decoder
+            .prepared_protobuf(envelope.raw, &self.negotiated, &mut self.buffer);
         Ok(match object {
-            Ok(prepared) => decoder.raw_of(prepared),
+            Ok(prepared) => self.decoder.raw_of(prepared),
             Err(malformed) => (*malformed).into(),
         })
     }

@@ -136,8 +136,12 @@ pub(crate) fn index(body: &[u8]) -> Result<DiscoveryIndex, serde_json::Error> {
     if raw.kind == "APIGroupDiscoveryList" {
         return Ok(aggregated(raw.items.unwrap_or_default()));
     }
-    let groups = raw.groups.into_iter().flatten();
-    let mut groups: Vec<GroupDocument> = groups.map(GroupDocument::new).collect();
+    let mut groups: Vec<GroupDocument> = raw
+        .groups
+        .into_iter()
+        .flatten()
+        .map(GroupDocument::new)
+        .collect();
     if let Some(versions) = raw.versions {
         let name = String::new();
         groups.push(GroupDocument { name, versions });
@@ -215,8 +219,12 @@ fn scope(namespaced: bool) -> Scope {
 
 impl GroupDocument {
     fn new(raw: RawGroup) -> Self {
-        let versions = raw.versions.into_iter().flatten();
-        let mut versions: Vec<String> = versions.map(|v| v.version).collect();
+        let mut versions: Vec<String> = raw
+            .versions
+            .into_iter()
+            .flatten()
+            .map(|v| v.version)
+            .collect();
         if let Some(preferred) = raw.preferred_version {
             versions.retain(|version| *version != preferred.version);
             versions.insert(0, preferred.version);

@@ -118,8 +118,10 @@ impl Mapper {
     /// As [`kind`](Self::kind).
     pub async fn kind_of_resource(&self, gvr: &Gvr) -> Result<Kind, Error> {
         let find = |table: &KindTable| table.by_plural(gvr.group(), gvr.version(), gvr.resource());
-        let (group, version, what) = (gvr.group(), gvr.version(), gvr.to_string());
-        Ok(self.find(group, version, &what, find).await?.kind)
+        let served = self
+            .find(gvr.group(), gvr.version(), &gvr.to_string(), find)
+            .await?;
+        Ok(served.kind)
     }
 
     /// Finds a kind in the version that the server prefers among the versions that have the kind.
@@ -171,8 +173,9 @@ impl Mapper {
             }
             versions.extend(known);
         }
-        let reads = stream::iter(versions).map(|version| self.complete(version));
-        let mut read = reads.buffered(AT_ONCE);
+        let mut read = stream::iter(versions)
+            .map(|version| self.complete(version))
+            .buffered(AT_ONCE);
         let (mut served, mut failed) = (Vec::new(), Vec::new());
         while let Some((name, answer)) = read.next().await {
             match answer {

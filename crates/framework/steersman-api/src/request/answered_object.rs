@@ -86,10 +86,12 @@ pub(crate) fn answered_object(body: &[u8]) -> Option<AnsweredObject> {
         let namespace: RawNamespace = serde_json::from_slice(body).ok()?;
         finalized = !has_any(namespace.spec.and_then(|spec| spec.finalizers));
     }
-    let (namespace, name) = (meta.namespace, meta.name.or(details.name));
     Some(AnsweredObject {
         gvk,
-        key: ObjectKey::namespaced(namespace.unwrap_or_default(), name.unwrap_or_default()),
+        key: ObjectKey::namespaced(
+            meta.namespace.unwrap_or_default(),
+            meta.name.or(details.name).unwrap_or_default(),
+        ),
         uid: meta.uid.or(details.uid).unwrap_or_default(),
         version: ResourceVersion::new(meta.resource_version.unwrap_or_default()),
         labels: meta.labels.unwrap_or_default(),

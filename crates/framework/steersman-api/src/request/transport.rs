@@ -151,8 +151,9 @@ impl ApiCall {
             _ => false,
         };
         if refused {
-            let negotiated = &answered.negotiated;
-            negotiated.fall_back(&format!("{} was answered with {code}", self.info));
+            answered
+                .negotiated
+                .fall_back(&format!("{} was answered with {code}", self.info));
             answered = self.send_once(client).await?;
         }
         let code = answered.response.status();
@@ -172,9 +173,10 @@ impl ApiCall {
 
     async fn send_once(&self, client: &kube_client::Client) -> Result<Answered, Error> {
         let info = self.info.clone();
-        let request = Request::builder().method(self.method.clone());
-        let request = request.uri(self.url.clone().into_string());
-        let mut request = request.header(ACCEPT, self.accept.json);
+        let mut request = Request::builder()
+            .method(self.method.clone())
+            .uri(self.url.clone().into_string())
+            .header(ACCEPT, self.accept.json);
         if self.identity {
             request = request.header(ACCEPT_ENCODING, "identity");
         }

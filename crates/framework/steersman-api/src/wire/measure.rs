@@ -128,5 +128,7 @@ impl http_body::Body for MeasuredBody {
 /// that is followed.
 fn is_endless(query: &str) -> bool {
     let endless = ["watch=true", "watch=1", "follow=true", "follow=1"];
-    query.split('&').any(|one| endless.contains(&one))
+    query
+        .split('&')
+        .any(|parameter| endless.contains(&parameter))
 }
