@@ -150,8 +150,10 @@ impl Cluster {
 fn log_unsettled(cache: &Cache) {
     let mut unsettled = cache.all_unsynced();
     unsettled.retain(|unsynced| unsynced.is_syncing() || unsynced.is_not_started());
-    let kinds = unsettled.iter().map(|one| one.kind.qualified_plural());
-    let kinds: Vec<String> = kinds.collect();
+    let kinds: Vec<String> = unsettled
+        .iter()
+        .map(|u| u.kind.qualified_plural())
+        .collect();
     info!(
         kinds = kinds.join(", "),
         "the first sync of these kinds has not ended: their readers and controllers wait, all others start"
@@ -163,8 +165,9 @@ fn log_unsettled(cache: &Cache) {
 async fn preflight(cache: &Cache, client_config: &ClientConfig, installed: &[Gvk]) {
     let mut found = cache.preflight(client_config).await;
     if let Ok(found) = &mut found {
-        let missing = &mut found.not_served;
-        missing.retain(|(kind, _)| !installed.contains(kind.gvk()));
+        found
+            .not_served
+            .retain(|(kind, _)| !installed.contains(kind.gvk()));
     }
     match found {
         Ok(found) if found.is_ready() => info!("{found}"),

@@ -57,8 +57,10 @@ impl Diagnostics {
 
     /// Returns the content of all sections, by name.
     pub fn all(&self) -> Value {
-        let sections = self.sections.lock().clone().into_iter();
-        let content = sections.map(|(name, section)| (name, content(&section)));
+        let sections = self.sections.lock().clone();
+        let content = sections
+            .into_iter()
+            .map(|(name, section)| (name, content(&section)));
         Value::Object(content.collect::<Map<_, _>>())
     }
 }

@@ -74,10 +74,12 @@ impl Health {
     /// handlers; it always passes, because a lost event prevents no later work.
     pub fn checks(&self) -> [Check; 3] {
         let informers = self.informers.iter().map(ToString::to_string).collect();
-        let controllers = self.controllers.iter();
-        let waiting = controllers.clone().filter(|c| c.is_waiting);
+        let waiting = self.controllers.iter().filter(|c| c.is_waiting);
         let waiting: Vec<String> = waiting.map(ControllerHealth::waits).collect();
-        let lost = controllers.flat_map(ControllerHealth::lost_events);
+        let lost = self
+            .controllers
+            .iter()
+            .flat_map(ControllerHealth::lost_events);
         [
             Check::new("informers", self.informers.is_empty(), informers),
             Check::new("controllers", waiting.is_empty(), waiting),

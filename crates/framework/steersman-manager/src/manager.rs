@@ -269,9 +269,10 @@ impl Manager {
             own: controller.kinds().to_vec(),
             in_clusters: controller.cluster_kinds().to_vec(),
         };
-        let group = match controller.runs_on_every_replica() {
-            true => Group::Others,
-            false => Group::LeaderElected,
+        let group = if controller.runs_on_every_replica() {
+            Group::Others
+        } else {
+            Group::LeaderElected
         };
         let workers = self.shared.election.workers();
         // Clones of the parts, because the manager owns the runnable: a runnable that held the manager would never be
@@ -290,14 +291,18 @@ impl Manager {
                     return Ok(());
                 }
             }
-            let (cache, clock) = (cluster.cache().clone(), Arc::clone(&options.clock));
-            let start = StartContext::new(cache, client, cancel, clock)
-                .grace(options.reconcile_grace().unwrap_or(A_LONG_TIME))
-                .registry(options.registry.clone())
-                .defaults(options.controllers.clone())
-                .clusters(clusters)
-                .workers(workers)
-                .events(events);
+            let start = StartContext::new(
+                cluster.cache().clone(),
+                client,
+                cancel,
+                Arc::clone(&options.clock),
+            )
+            .grace(options.reconcile_grace().unwrap_or(A_LONG_TIME))
+            .registry(options.registry.clone())
+            .defaults(options.controllers.clone())
+            .clusters(clusters)
+            .workers(workers)
+            .events(events);
             controller.start(start).await?;
             context.note_end(&title);
             Ok(())

@@ -84,7 +84,10 @@ impl Monitor {
 
     pub(crate) fn controllers(&self) -> Vec<ControllerStatus> {
         let controllers = self.controllers.lock();
-        controllers.iter().map(|one| one.status.clone()).collect()
+        controllers
+            .iter()
+            .map(|known| known.status.clone())
+            .collect()
     }
 
     /// Shows a cluster in the health until the result is dropped. A cluster that is shown already stays unchanged.
@@ -117,9 +120,10 @@ impl Monitor {
             for failure in cache.informer_failures() {
                 let is_own = position == 0;
                 let watches = |watched: &&WatchedKinds| {
-                    let kinds = match is_own {
-                        true => &watched.own,
-                        false => &watched.in_clusters,
+                    let kinds = if is_own {
+                        &watched.own
+                    } else {
+                        &watched.in_clusters
                     };
                     kinds.contains(&failure.kind)
                 };
@@ -132,7 +136,9 @@ impl Monitor {
                 });
             }
         }
-        let controllers = controllers.iter().map(|one| of_controller(&one.status));
+        let controllers = controllers
+            .iter()
+            .map(|watched| of_controller(&watched.status));
         health.controllers = controllers.collect();
         health
     }

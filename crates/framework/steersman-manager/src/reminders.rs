@@ -43,9 +43,10 @@ impl Reminders {
         let is_first = self.pause == FIRST_PAUSE;
         self.pause = LONGEST_PAUSE.min(self.pause * 2);
         self.next += self.pause;
-        Some(match is_first {
-            true => ReminderLevel::Warning,
-            false => ReminderLevel::Info,
+        Some(if is_first {
+            ReminderLevel::Warning
+        } else {
+            ReminderLevel::Info
         })
     }
 }

@@ -132,8 +132,10 @@ impl Signals {
     fn install(&mut self) -> std::io::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
         if self.installed.is_none() {
-            let interrupt = signal(SignalKind::interrupt())?;
-            self.installed = Some((interrupt, signal(SignalKind::terminate())?));
+            self.installed = Some((
+                signal(SignalKind::interrupt())?,
+                signal(SignalKind::terminate())?,
+            ));
         }
         Ok(())
     }

@@ -72,10 +72,13 @@ impl Manager {
             return Ok(());
         }
         let (followed, led) = (definitions.clone(), definitions.clone());
-        let (name, group) = ("definitions", Group::Others);
-        self.add_loop(name, group, |client_config, stop| async move {
-            followed.follow(&client_config, stop).await;
-        })?;
+        self.add_loop(
+            "definitions",
+            Group::Others,
+            |client_config, stop| async move {
+                followed.follow(&client_config, stop).await;
+            },
+        )?;
         let (name, group) = ("installation of definitions", Group::LeaderElected);
         self.add_loop(name, group, |client_config, stop| async move {
             led.lead(&client_config, stop).await;

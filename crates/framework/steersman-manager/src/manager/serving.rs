@@ -60,8 +60,10 @@ impl Manager {
         Fut: Future<Output = Result<(), E>> + Send + 'static,
         E: Into<BoxError>,
     {
-        let ready = &self.shared.http.ready;
-        ready.add(BuiltIn::Ready, name.into(), check)
+        self.shared
+            .http
+            .ready
+            .add(BuiltIn::Ready, name.into(), check)
     }
 
     /// Returns the diagnostics, to which the program can add sections.
@@ -87,9 +89,12 @@ impl Manager {
 
     /// Adds the servers of health probes, metrics and webhooks.
     pub(crate) fn add_servers(&self, servers: &ServerDeclarations) -> Result<(), Error> {
-        let (http, monitor) = (&self.shared.http, &self.shared.monitor);
+        let shared = &self.shared;
         let (client_config, registry) = (self.client_config(), self.metrics_registry());
-        for server in http.declared(servers, monitor, client_config, registry)? {
+        for server in shared
+            .http
+            .declared(servers, &shared.monitor, client_config, registry)?
+        {
             self.add(server)?;
         }
         if let Some(webhooks) = servers.webhooks() {
@@ -98,7 +103,7 @@ impl Manager {
                 self.add_certificates(certificates.clone())?;
             }
             // ADMIT-5: readiness needs a TLS handshake with the server of the webhooks.
-            let bound = http.webhooks_bound.clone();
+            let bound = shared.http.webhooks_bound.clone();
             self.add_ready_check("webhook", move || bound.clone().dial(Timestamp::now()))?;
         }
         Ok(())
@@ -111,14 +116,20 @@ impl Manager {
             certificates = certificates.metrics(metrics.map_err(Error::Metrics)?);
         }
         let followed = certificates.clone();
-        let (name, group) = ("webhook certificate", Group::Webhooks);
-        self.add_loop(name, group, |client_config, stop| async move {
-            followed.follow(&client_config, stop).await;
-        })?;
-        let (name, group) = ("webhook authority", Group::LeaderElected);
-        self.add_loop(name, group, |client_config, stop| async move {
-            certificates.lead(&client_config, stop).await;
-        })
+        self.add_loop(
+            "webhook certificate",
+            Group::Webhooks,
+            |client_config, stop| async move {
+                followed.follow(&client_config, stop).await;
+            },
+        )?;
+        self.add_loop(
+            "webhook authority",
+            Group::LeaderElected,
+            |client_config, stop| async move {
+                certificates.lead(&client_config, stop).await;
+            },
+        )
     }
 
     /// Adds a runnable that gets the `ClientConfig` of the manager, and runs until it is asked to stop.

@@ -39,12 +39,18 @@ impl Monitor {
             }
         }
         findings.sort();
-        let manager = manager.map(str::to_owned).into_iter().collect();
-        let certificates = self.client_certificates.lock().values().cloned().collect();
         [
-            Check::new("manager", stage == RunStage::Started, manager),
+            Check::new(
+                "manager",
+                stage == RunStage::Started,
+                manager.map(str::to_owned).into_iter().collect(),
+            ),
             Check::new("informers", all_synced, findings),
-            Check::new("client-certificates", true, certificates),
+            Check::new(
+                "client-certificates",
+                true,
+                self.client_certificates.lock().values().cloned().collect(),
+            ),
         ]
     }
 
@@ -82,9 +88,15 @@ impl Monitor {
             }
         }
         late.sort();
-        let has_ended = ended.iter().map(|name| format!("{name} has ended"));
         [
-            Check::new("tasks", ended.is_empty(), has_ended.collect()),
+            Check::new(
+                "tasks",
+                ended.is_empty(),
+                ended
+                    .iter()
+                    .map(|name| format!("{name} has ended"))
+                    .collect(),
+            ),
             Check::new("workers", stalls.is_empty(), stalls),
             Check::new("reflectors", late.is_empty(), late),
         ]
@@ -95,8 +107,10 @@ impl Monitor {
         let clusters = self.clusters.lock().clone().into_iter().enumerate();
         let of_cluster = clusters.flat_map(|(position, (cluster, cache))| {
             let cluster = (position > 0).then_some(cluster);
-            let reports = cache.informer_reports().into_iter();
-            reports.map(move |report| (cluster.clone(), report))
+            let reports = cache.informer_reports();
+            reports
+                .into_iter()
+                .map(move |report| (cluster.clone(), report))
         });
         of_cluster.collect()
     }
@@ -107,9 +121,10 @@ impl Monitor {
         let monitor = Arc::clone(self);
         diagnostics.add("informers", move || {
             let now = tokio_now();
-            let all = monitor.informers().into_iter();
-            let all = all.map(|(cluster, report)| informer(cluster.as_deref(), &report, now));
-            all.collect()
+            let all = monitor.informers();
+            all.iter()
+                .map(|(cluster, report)| informer(cluster.as_deref(), report, now))
+                .collect()
         });
         let monitor = Arc::clone(self);
         diagnostics.add("controllers", move || monitor.describe_controllers());
@@ -126,9 +141,9 @@ impl Monitor {
         let monitor = Arc::clone(self);
         diagnostics.add("tasks", move || {
             let tasks = monitor.tasks.lock().clone().into_iter();
-            let all =
-                tasks.map(|(name, group)| json!({ "name": name, "group": group.to_string() }));
-            all.collect()
+            tasks
+                .map(|(name, group)| json!({ "name": name, "group": group.to_string() }))
+                .collect()
         });
     }
 
@@ -164,8 +179,11 @@ impl Monitor {
 /// Returns the findings of the checks as JSON, by the name of the check.
 fn checks(checks: &[Check]) -> Value {
     let shown = |check: &Check| json!({ "isOk": check.is_ok, "findings": check.findings });
-    let by_name = checks.iter().map(|check| (check.name, shown(check)));
-    json!(by_name.collect::<BTreeMap<&str, Value>>())
+    let by_name: BTreeMap<&str, Value> = checks
+        .iter()
+        .map(|check| (check.name, shown(check)))
+        .collect();
+    json!(by_name)
 }
 
 fn informer(cluster: Option<&str>, report: &InformerReport, now: Instant) -> Value {
@@ -221,9 +239,10 @@ fn finding(cluster: Option<&str>, report: &InformerReport) -> String {
         InformerState::Degraded { reason, .. } => reason.as_str(),
         other => other.as_str(),
     };
-    let stale = match report.has_synced {
-        true => ", stale since its last sync",
-        false => "",
+    let stale = if report.has_synced {
+        ", stale since its last sync"
+    } else {
+        ""
     };
     format!("{}: {reason}{stale}", place(cluster, report))
 }

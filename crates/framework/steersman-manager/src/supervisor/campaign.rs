@@ -181,9 +181,10 @@ impl Campaign {
             elector.leave_behind();
             return;
         }
-        let limit = match is_urgent {
-            true => LAST_RELEASE,
-            false => Duration::MAX,
+        let limit = if is_urgent {
+            LAST_RELEASE
+        } else {
+            Duration::MAX
         };
         let ending = tokio::select! {
             biased;
