@@ -20,8 +20,10 @@ impl Boundaries {
     pub(crate) fn of(module: &Declaration) -> Self {
         let names: Vec<&Ident> = module.types.iter().map(|ty| &ty.name).collect();
         let count = module.arguments.versions.len();
-        let types = module.types.iter();
-        let own = types.map(|ty| (ty.name.to_string(), own(ty, module)));
+        let own = module
+            .types
+            .iter()
+            .map(|ty| (ty.name.to_string(), own(ty, module)));
         let mut differs: BTreeMap<String, Vec<bool>> = own.collect();
         // A type also differs if a type of one of its fields differs.
         let mut is_stable = false;
@@ -81,8 +83,9 @@ fn own(ty: &VersionedType, module: &Declaration) -> Vec<bool> {
     let differs = |version: usize| {
         version > 0 && (rendered[version - 1] != rendered[version] || has_entry(ty, version))
     };
-    let boundaries = (0..count).map(|version| is_kind || differs(version));
-    boundaries.collect()
+    (0..count)
+        .map(|version| is_kind || differs(version))
+        .collect()
 }
 
 /// Returns whether a field or variant of a type has a history entry for the version.

@@ -32,9 +32,10 @@ impl ConversionStep<'_> {
 
     /// Returns the first value in a step to a newer version, and the second in a step to an older version.
     fn by_direction<'v, T: ?Sized>(self, upgrade: &'v T, downgrade: &'v T) -> &'v T {
-        match self.is_upgrade() {
-            true => upgrade,
-            false => downgrade,
+        if self.is_upgrade() {
+            upgrade
+        } else {
+            downgrade
         }
     }
 
@@ -67,11 +68,13 @@ impl ConversionStep<'_> {
         let (root, to) = (&kind.root, self.name(self.to));
         let names = self.type_names();
         let status = kind.status.as_ref().map(|status| {
-            let named = status.get_ident();
-            let is_versioned = named.is_some_and(|one| names.contains(&one) && self.differs(one));
-            let value = match is_versioned {
-                true => quote!(#conversion::nested("status", &self.status)?),
-                false => quote!(::core::clone::Clone::clone(&self.status)),
+            let is_versioned = status
+                .get_ident()
+                .is_some_and(|status| names.contains(&status) && self.differs(status));
+            let value = if is_versioned {
+                quote!(#conversion::nested("status", &self.status)?)
+            } else {
+                quote!(::core::clone::Clone::clone(&self.status))
             };
             quote!(status: #value,)
         });
@@ -150,8 +153,10 @@ impl ConversionStep<'_> {
         }
         let names = self.type_names();
         let ty = field.history.ty(&field.ty, self.to);
-        let mut mentioned = mentioned(ty, &names).into_iter();
-        if mentioned.any(|name| self.differs(name)) {
+        if mentioned(ty, &names)
+            .into_iter()
+            .any(|name| self.differs(name))
+        {
             return quote_spanned!(ty.span()=> #conversion::nested(#path, #value)?);
         }
         quote!(::core::clone::Clone::clone(#value))
@@ -175,9 +180,10 @@ impl ConversionStep<'_> {
             });
             let value =
                 |field: &VersionedField, at: usize| self.variable(field, at).to_token_stream();
-            let prefix = match wire_name::is_member(&ty.attributes) {
-                true => wire_name::variant(here, &variant.attributes, &ty.attributes),
-                false => String::new(),
+            let prefix = if wire_name::is_member(&ty.attributes) {
+                wire_name::variant(here, &variant.attributes, &ty.attributes)
+            } else {
+                String::new()
             };
             let members = self.members(&variant.fields, &variant.attributes, &prefix, &value);
             Ok(quote!(#from::#name::#here { #(#bound,)* .. } => #to::#name::#there { #members }))
@@ -276,9 +282,10 @@ fn member(field: &VersionedField, at: usize, version: usize) -> TokenStream {
 }
 
 fn derives_default(attributes: &[VersionedAttribute]) -> bool {
-    let attributes = attributes.iter();
-    let mut derives = attributes.filter(|one| one.attribute.path().is_ident("derive"));
-    derives.any(|one| {
+    let derives = attributes
+        .iter()
+        .filter(|one| one.attribute.path().is_ident("derive"));
+    derives.into_iter().any(|one| {
         let text = one.attribute.meta.to_token_stream().to_string();
         text.split(|char: char| !char.is_alphanumeric())
             .any(|word| word == "Default")

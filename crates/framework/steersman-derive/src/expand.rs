@@ -30,8 +30,10 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> Result<Toke
         .partition(|attribute| matches!(attribute.style, AttrStyle::Outer));
     let (visibility, name) = (&module.visibility, &module.name);
     let others = &module.others;
-    let types = module.types.iter();
-    let constant = types.filter(|ty| boundaries.is_constant(&ty.name));
+    let constant = module
+        .types
+        .iter()
+        .filter(|ty| boundaries.is_constant(&ty.name));
     let constant = constant.map(|ty| declaration(ty, 0, ModuleLevel::Module, &module.arguments));
     let versions = (0..module.arguments.versions.len())
         .map(|version| submodule(&module, &boundaries, version));
@@ -114,8 +116,10 @@ fn conversions(module: &Declaration, boundaries: &Boundaries) -> Result<TokenStr
                 from,
                 to,
             };
-            let types = module.types.iter();
-            let differing = types.filter(|ty| boundaries.differs(&ty.name, newer));
+            let differing = module
+                .types
+                .iter()
+                .filter(|ty| boundaries.differs(&ty.name, newer));
             for ty in differing {
                 match step.conversion(ty) {
                     Ok(conversion) => made.extend(conversion),

@@ -58,8 +58,10 @@ fn names_crates(attribute: &str, input: &TokenStream) -> bool {
     let Ok(input) = syn::parse2::<DeriveInput>(input.clone()) else {
         return false;
     };
-    let attributes = input.attrs.iter();
-    let own = attributes.filter(|one| one.path().is_ident(attribute));
+    let own = input
+        .attrs
+        .iter()
+        .filter(|one| one.path().is_ident(attribute));
     let mut metas = own.filter_map(|one| metas(one).ok()).flatten();
     metas.any(|meta| meta.path().is_ident("crates"))
 }

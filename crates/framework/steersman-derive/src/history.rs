@@ -105,8 +105,10 @@ impl History {
                 return Err(Error::new_spanned(attribute, text));
             }
             if !attribute.path().is_ident("versioned") {
-                let (only, attribute) = (None, attribute.clone());
-                rest.push(VersionedAttribute { only, attribute });
+                rest.push(VersionedAttribute {
+                    only: None,
+                    attribute: attribute.clone(),
+                });
                 continue;
             }
             let Meta::List(list) = &attribute.meta else {
@@ -276,8 +278,10 @@ impl History {
             );
             return Err(Error::new(removed.span, text));
         }
-        let renames = self.renames.iter();
-        let renames = renames.map(|one| (one.at, one.from.span(), "renamed"));
+        let renames = self
+            .renames
+            .iter()
+            .map(|one| (one.at, one.from.span(), "renamed"));
         let changes = self.changes.iter().map(|one| (one.at, one.span, "changed"));
         for (at, span, what) in renames.chain(changes) {
             let here = version(at);

@@ -19,8 +19,9 @@ impl KindAttributes {
     /// Reads the kube attributes of a type; `None` if the type is not the spec of a kind.
     pub(crate) fn read(name: &Ident, attributes: &[VersionedAttribute]) -> Result<Option<Self>> {
         let attributes = attributes.iter().map(|one| &one.attribute);
-        let kube = attributes.filter(|one| one.path().is_ident("kube"));
-        let mut kube = kube.peekable();
+        let mut kube = attributes
+            .filter(|one| one.path().is_ident("kube"))
+            .peekable();
         if kube.peek().is_none() {
             return Ok(None);
         }

@@ -190,8 +190,9 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn versioned(arguments: TokenStream, module: TokenStream) -> TokenStream {
     let expanded = expand::expand(arguments.into(), module.into());
-    let expanded = expanded.unwrap_or_else(|error| error.to_compile_error());
-    expanded.into()
+    expanded
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
 }
 
 /// Makes a custom resource of a struct that is its spec.

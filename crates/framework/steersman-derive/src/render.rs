@@ -32,8 +32,10 @@ pub(crate) fn declaration(
     let name = &ty.name;
     let visibility = rendering.visibility(&ty.visibility);
     let attributes = rendering.attributes(&ty.attributes, None);
-    let kind = ty.kind.as_ref();
-    let kind = kind.map(|_| KindAttributes::tokens(version, arguments));
+    let kind = ty
+        .kind
+        .as_ref()
+        .map(|_| KindAttributes::tokens(version, arguments));
     let head = quote!(#attributes #kind #visibility);
     match &ty.shape {
         TypeContent::Struct(list) => {
