@@ -395,9 +395,12 @@ impl Correlator {
     /// Forgets all state, and returns the events that the server does not have.
     pub(crate) fn abandon(&mut self) -> Vec<Lost> {
         self.closing = true;
-        let drained = self.series.drain();
-        let lost = drained.map(|(_, series)| lost(&series, DropReason::Stopped));
-        let lost = lost.filter(|lost| lost.events > 0).collect();
+        let lost = self
+            .series
+            .drain()
+            .map(|(_, series)| lost(&series, DropReason::Stopped))
+            .filter(|lost| lost.events > 0)
+            .collect();
         self.objects.clear();
         self.timers.clear();
         self.queue.clear();

@@ -72,8 +72,13 @@ impl EventPublisher {
     pub fn for_client_config(&self, client_config: ClientConfig) -> Self {
         let own = &self.guard.shared;
         let seed = RandomState::new().hash_one(0);
-        let (clock, metrics) = (Arc::clone(&own.clock), own.metrics.clone());
-        let shared = SharedPublisher::new(client_config, clock, metrics, seed, own.limits);
+        let shared = SharedPublisher::new(
+            client_config,
+            Arc::clone(&own.clock),
+            own.metrics.clone(),
+            seed,
+            own.limits,
+        );
         let has_stopped = {
             let mut state = own.state.lock();
             state.others.retain(|other| other.strong_count() > 0);

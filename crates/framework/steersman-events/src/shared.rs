@@ -75,9 +75,13 @@ impl SharedPublisher {
 
     /// Counts and logs lost events.
     pub(crate) fn lost(&self, lost: Lost, detail: &str) {
-        let (reason, events) = (lost.reason, lost.events);
+        let Lost {
+            event_type,
+            reason,
+            events,
+        } = lost;
         if let Some(metrics) = &self.metrics {
-            metrics.dropped(lost.event_type, reason, events);
+            metrics.dropped(event_type, reason, events);
         }
         let due = self.state.lock().drops.dropped(reason, events, now());
         match due {
