@@ -39,13 +39,16 @@ fn row(asked: &Asked) -> [String; 4] {
         "" => record.path.as_str(),
         resource => resource,
     };
-    let wanted = match asked.metadata_only {
-        true => ", metadata alone",
-        false => "",
+    let wanted = if asked.metadata_only {
+        ", metadata alone"
+    } else {
+        ""
     };
     let selector = ["labelSelector", "fieldSelector"];
-    let selector = selector.iter().filter_map(|name| record.parameter(name));
-    let selector = selector.collect::<Vec<&str>>().join(" ");
+    let selector: Vec<&str> = selector
+        .iter()
+        .filter_map(|name| record.parameter(name))
+        .collect();
     let namespace = match &record.namespace {
         Some(namespace) => namespace.clone(),
         None if record.resource.is_empty() => String::new(),
@@ -57,5 +60,5 @@ fn row(asked: &Asked) -> [String; 4] {
         None => "open".to_owned(),
     };
     let what = format!("{verb} {place}{wanted}");
-    [what, namespace, selector, answer]
+    [what, namespace, selector.join(" "), answer]
 }

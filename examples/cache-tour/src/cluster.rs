@@ -145,18 +145,20 @@ impl Opened {
         let wanted = self.wanted.lock().clone();
         let mut wanted: Vec<Option<(String, bool)>> = wanted.into_iter().map(Some).collect();
         let log = self.server.requests().all().into_iter();
-        let asked = log.map(|record| {
-            // Requests for one path arrive in the order in which they were sent.
-            let same = |one: &&mut Option<(String, bool)>| {
-                one.as_ref().is_some_and(|(path, _)| *path == record.path)
-            };
-            let found = wanted.iter_mut().find(same).and_then(Option::take);
-            Asked {
-                metadata_only: found.is_some_and(|(_, metadata)| metadata),
-                record,
-            }
-        });
-        table(&asked.collect::<Vec<_>>())
+        let asked: Vec<Asked> = log
+            .map(|record| {
+                // Requests for one path arrive in the order in which they were sent.
+                let same = |one: &&mut Option<(String, bool)>| {
+                    one.as_ref().is_some_and(|(path, _)| *path == record.path)
+                };
+                let found = wanted.iter_mut().find(same).and_then(Option::take);
+                Asked {
+                    metadata_only: found.is_some_and(|(_, metadata)| metadata),
+                    record,
+                }
+            })
+            .collect();
+        table(&asked)
     }
 
     /// Returns the number of requests that the server received since the cache was opened.
@@ -231,9 +233,10 @@ fn replica_set(namespace: &str) -> Value {
 
 /// Returns a typical Pod: two containers with limits, probes and volumes, and a status.
 fn pod(namespace: &str, number: usize, owner: &Value) -> Value {
-    let tier = match number.is_multiple_of(3) {
-        true => "front",
-        false => "back",
+    let tier = if number.is_multiple_of(3) {
+        "front"
+    } else {
+        "back"
     };
     let container = |name: &str| {
         json!({

@@ -98,8 +98,9 @@ pub struct CronJobStatus {
 
 impl HasConditions for CronJob {
     fn conditions(&self) -> &[Condition] {
-        let status = self.status.as_ref();
-        status.map_or(&[], |status| &status.conditions)
+        self.status
+            .as_ref()
+            .map_or(&[], |status| &status.conditions)
     }
 
     fn conditions_mut(&mut self) -> &mut Vec<Condition> {

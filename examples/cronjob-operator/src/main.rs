@@ -62,8 +62,9 @@ const SAMPLE: &str = include_str!("../manifests/sample.yaml");
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let runtime = runtime(args.once && args.embedded).map_err(BoxError::from);
-    let ended = runtime.and_then(|runtime| runtime.block_on(run(&args)));
+    let ended = runtime(args.once && args.embedded)
+        .map_err(BoxError::from)
+        .and_then(|runtime| runtime.block_on(run(&args)));
     args.operator.exit_code(ended)
 }
 
@@ -71,8 +72,10 @@ fn main() -> ExitCode {
 /// no time; that works only without a network.
 fn runtime(is_paused: bool) -> std::io::Result<Runtime> {
     if is_paused {
-        let mut builder = Builder::new_current_thread();
-        return builder.enable_all().start_paused(true).build();
+        return Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build();
     }
     Builder::new_multi_thread().enable_all().build()
 }

@@ -102,8 +102,9 @@ pub fn plan(cron: &CronJob, jobs: &[Arc<Job>], now: Timestamp) -> Plan {
 /// Returns the time after which Jobs are due: that of the last one, or else that of the creation.
 fn begin(cron: &CronJob, jobs: &[Arc<Job>], now: Timestamp) -> Timestamp {
     let created = cron.metadata.creation_timestamp.as_ref();
-    let last = last_scheduled(cron, jobs);
-    last.or_else(|| created.map(|time| time.0)).unwrap_or(now)
+    last_scheduled(cron, jobs)
+        .or_else(|| created.map(|time| time.0))
+        .unwrap_or(now)
 }
 
 /// Returns the last scheduled time with a Job.
@@ -137,8 +138,9 @@ fn beyond_the_limits(cron: &CronJob, jobs: &[Arc<Job>]) -> Vec<Arc<Job>> {
         let ended = jobs.iter().filter(|job| job::state(job) == state);
         let mut ended: Vec<&Arc<Job>> = ended.collect();
         ended.sort_by_key(|job| (job::scheduled_at(job), job.metadata.name.clone()));
-        let limit = usize::try_from(limit).unwrap_or(0);
-        let surplus = ended.len().saturating_sub(limit);
+        let surplus = ended
+            .len()
+            .saturating_sub(usize::try_from(limit).unwrap_or(0));
         found.extend(ended.into_iter().take(surplus).cloned());
     }
     found

@@ -110,8 +110,10 @@ impl Schedule {
     /// [`ScheduleError::FieldCount`], [`ScheduleError::Field`].
     pub fn parse(text: &str) -> Result<Self, ScheduleError> {
         let named = MACROS.iter().find(|(name, _)| *name == text.trim());
-        let fields = named.map_or(text, |(_, fields)| fields);
-        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let fields: Vec<&str> = named
+            .map_or(text, |(_, fields)| fields)
+            .split_whitespace()
+            .collect();
         let [minute, hour, day, month, weekday] = fields[..] else {
             return Err(ScheduleError::FieldCount {
                 schedule: text.to_owned(),
@@ -173,9 +175,10 @@ impl Schedule {
     fn has_day_of(&self, local: &Zoned) -> bool {
         let day = has(self.days, local.day());
         let weekday = has(self.weekdays, local.weekday().to_sunday_zero_offset());
-        let is_day = match self.any_day {
-            true => day || weekday,
-            false => day && weekday,
+        let is_day = if self.any_day {
+            day || weekday
+        } else {
+            day && weekday
         };
         has(self.months, local.month()) && is_day
     }
@@ -214,13 +217,14 @@ impl Field {
     /// Parses a list, and returns its values as bits.
     fn parse(&self, text: &str) -> Result<u64, ScheduleError> {
         let mut parts = text.split(',').map(|part| self.part(part));
-        let bits = parts.try_fold(0, |bits, part| Some(bits | part?));
-        bits.ok_or_else(|| ScheduleError::Field {
-            text: text.to_owned(),
-            field: self.name,
-            min: self.min,
-            max: self.max,
-        })
+        parts
+            .try_fold(0, |bits, part| Some(bits | part?))
+            .ok_or_else(|| ScheduleError::Field {
+                text: text.to_owned(),
+                field: self.name,
+                min: self.min,
+                max: self.max,
+            })
     }
 
     /// Parses one part of a list.
@@ -241,8 +245,10 @@ impl Field {
     }
 
     fn value(&self, text: &str) -> Option<u32> {
-        let mut names = self.names.iter();
-        let named = names.position(|name| name.eq_ignore_ascii_case(text));
+        let named = self
+            .names
+            .iter()
+            .position(|name| name.eq_ignore_ascii_case(text));
         let value = match named {
             Some(position) => self.min + u32::try_from(position).ok()?,
             None if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok()?,

@@ -71,8 +71,9 @@ pub fn status(
     let mut active: Vec<ObjectReference> = active.map(|job| reference(job)).collect();
     active.sort_by(|a, b| a.name.cmp(&b.name));
     let complete = in_state(JobState::Complete);
-    let completed = complete.filter_map(|job| job::completed_at(job));
-    let completed = completed.map(|time| time.0);
+    let completed = complete
+        .filter_map(|job| job::completed_at(job))
+        .map(|time| time.0);
     let last_success = before.last_successful_time.map(|time| time.0);
     CronJobStatus {
         observed_generation: cron.metadata.generation,

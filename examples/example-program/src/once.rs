@@ -65,14 +65,18 @@ pub async fn until_ready<K: TypedObject + HasConditions>(
     let informers = cache.informers::<K>()?;
     let mut events = deliveries(&informers);
     cache.settled().await;
-    let unseen = cache.all_unsynced();
-    let unseen: Vec<_> = unseen.iter().map(ToString::to_string).collect();
+    let unseen: Vec<_> = cache
+        .all_unsynced()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     if !unseen.is_empty() {
         return Err(unseen.join("; ").into());
     }
     let malformed = informers.iter().flat_map(|i| i.store().malformed());
-    let malformed = malformed.map(|m| format!("{}: {}", m.key, m.error));
-    let malformed: Vec<_> = malformed.collect();
+    let malformed: Vec<_> = malformed
+        .map(|m| format!("{}: {}", m.key, m.error))
+        .collect();
     if !malformed.is_empty() {
         return Err(format!("not of the shape of a {name}: {}", malformed.join("; ")).into());
     }
@@ -92,11 +96,14 @@ pub async fn until_ready<K: TypedObject + HasConditions>(
         let is_stuck = conditions.values().all(|condition| {
             condition.is_some_and(|condition| stuck.contains(&condition.reason.as_str()))
         });
-        let waiting = conditions.iter().map(|(key, condition)| {
-            let message = condition.map_or("no status was written", |c| c.message.as_str());
-            format!("{name} {key}: {message}")
-        });
-        let waiting = waiting.collect::<Vec<_>>().join("; ");
+        let waiting: Vec<_> = conditions
+            .iter()
+            .map(|(key, condition)| {
+                let message = condition.map_or("no status was written", |c| c.message.as_str());
+                format!("{name} {key}: {message}")
+            })
+            .collect();
+        let waiting = waiting.join("; ");
         let end = match is_stuck {
             true => deadline.min(Instant::now() + GRACE),
             false => deadline,

@@ -192,8 +192,10 @@ impl DatabaseReconciler {
         database: &Database,
         error: Error,
     ) -> Result<Action, Error> {
-        let refusal = error.downcast_ref::<crate::service::ServiceError>();
-        if refusal.is_some() {
+        if error
+            .downcast_ref::<crate::service::ServiceError>()
+            .is_some()
+        {
             let why = error.chain();
             report(ctx, database, &Progress::Unavailable { why }).await?;
         }

@@ -61,8 +61,9 @@ pub const FINALIZER: &str = "db.example.com/database";
 
 impl HasConditions for Database {
     fn conditions(&self) -> &[Condition] {
-        let status = self.status.as_ref();
-        status.map_or(&[], |status| &status.conditions)
+        self.status
+            .as_ref()
+            .map_or(&[], |status| &status.conditions)
     }
 
     fn conditions_mut(&mut self) -> &mut Vec<Condition> {

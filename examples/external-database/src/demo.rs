@@ -30,8 +30,9 @@ const EXTERNAL: &str = "default.orders";
 /// If a step does not have its effect in time.
 pub async fn run(say: impl Fn(&dyn Display)) -> Result<(), BoxError> {
     let server = ApiServer::new();
-    let installed = server.install_crd(serde_json::to_value(Database::crd())?);
-    installed.map_err(refused)?;
+    server
+        .install_crd(serde_json::to_value(Database::crd())?)
+        .map_err(refused)?;
     let service = DatabaseService::new();
     let address = service.serve().await?;
     say(&format_args!(
@@ -77,8 +78,9 @@ async fn steps(
     self::password(server, Some(&password)).await?;
     say(&"a database that was lost was created anew, with new credentials");
 
-    let deleted = server.delete(DATABASES, "default", "orders");
-    deleted.map_err(refused)?;
+    server
+        .delete(DATABASES, "default", "orders")
+        .map_err(refused)?;
     has(service, None).await?;
     say(&"the object was deleted, and the database with it");
 

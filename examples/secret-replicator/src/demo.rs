@@ -53,8 +53,9 @@ async fn steps(say: impl Fn(&dyn Display), server: &ApiServer) -> Result<(), Box
     holds(server, "shop", None).await?;
     say(&"the source does not name shop any more, and its copy was deleted");
 
-    let deleted = server.delete("secrets", "default", "token");
-    deleted.map_err(refused)?;
+    server
+        .delete("secrets", "default", "token")
+        .map_err(refused)?;
     holds(server, "later", None).await?;
     holds(server, "private", None).await?;
     say(&"the source was deleted, and so was its last copy");

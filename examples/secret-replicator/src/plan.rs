@@ -26,8 +26,9 @@ pub fn plan(
     namespaces: &[Arc<NamespaceMeta>],
     copies: Vec<Arc<SecretMeta>>,
 ) -> Plan {
-    let targets = namespaces.iter();
-    let targets = targets.filter(|one| source.is_some_and(|source| is_target(source, one)));
+    let targets = namespaces
+        .iter()
+        .filter(|namespace| source.is_some_and(|source| is_target(source, namespace)));
     let targets = targets.filter_map(|namespace| namespace.metadata.name.as_deref());
     let mut missing: BTreeSet<&str> = targets.collect();
     let mut plan = Plan::default();
@@ -50,7 +51,9 @@ pub fn plan(
 pub fn is_target(source: &SecretMeta, namespace: &NamespaceMeta) -> bool {
     let name = namespace.metadata.name.as_deref().unwrap_or_default();
     let names = annotation(source, NAMESPACES).unwrap_or_default();
-    names.split(',').any(|one| matches(one.trim(), name))
+    names
+        .split(',')
+        .any(|pattern| matches(pattern.trim(), name))
         && label(namespace, ACCEPT) == Some("true")
         && !namespace.is_being_deleted()
         && source.metadata.namespace.as_deref() != Some(name)

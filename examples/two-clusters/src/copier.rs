@@ -94,7 +94,9 @@ async fn requests_for(member: &ClusterMember, originals: &Client) -> Vec<Cluster
     loop {
         match originals.list::<ConfigMap>(&ListOptions::new()).await {
             Ok(found) => {
-                let keys = found.iter().map(|one| ObjectKey::of_meta(&one.metadata));
+                let keys = found
+                    .iter()
+                    .map(|original| ObjectKey::of_meta(&original.metadata));
                 let request = |key| ClusterRequest::new(member.name().clone(), key);
                 return keys.map(request).collect();
             }

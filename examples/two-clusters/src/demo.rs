@@ -90,8 +90,9 @@ fn write(server: &ApiServer, name: &str, text: &str) -> Result<(), BoxError> {
 }
 
 fn delete(server: &ApiServer, name: &str) -> Result<(), BoxError> {
-    let deleted = server.delete("configmaps", "default", name);
-    deleted.map_err(refused)?;
+    server
+        .delete("configmaps", "default", name)
+        .map_err(refused)?;
     Ok(())
 }
 

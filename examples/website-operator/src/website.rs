@@ -115,8 +115,9 @@ pub const FINALIZER: &str = "web.example.com/directory";
 
 impl HasConditions for Website {
     fn conditions(&self) -> &[Condition] {
-        let status = self.status.as_ref();
-        status.map_or(&[], |status| &status.conditions)
+        self.status
+            .as_ref()
+            .map_or(&[], |status| &status.conditions)
     }
 
     fn conditions_mut(&mut self) -> &mut Vec<Condition> {

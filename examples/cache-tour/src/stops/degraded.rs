@@ -63,8 +63,10 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     cache.wait_for_sync().await?;
     let healed = installed.elapsed();
     let voyages = cache.list::<Voyage>(&everything).await?;
-    let to = voyages.iter().map(|voyage| voyage.spec.to.as_str());
-    let to: Vec<&str> = to.collect();
+    let to: Vec<&str> = voyages
+        .iter()
+        .map(|voyage| voyage.spec.to.as_str())
+        .collect();
 
     let page = Page::new("6. A kind that cannot be had")
         .say("The definition of Voyages is not installed. A read of them returns that error at once:")

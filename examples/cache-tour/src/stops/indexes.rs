@@ -44,11 +44,13 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let asked = opened.requests();
     let reads = opened.cache.of::<Pod>(&pods());
     let owner = cluster.server().get("replicasets.apps", "shop", "shop");
-    let owner = owner.as_ref();
-    let uid = owner.and_then(|set| set["metadata"]["uid"].as_str());
+    let uid = owner
+        .as_ref()
+        .and_then(|set| set["metadata"]["uid"].as_str());
     let on_node = ListOptions::new().by(&NODE, "node-7");
-    let on_other = ListOptions::new().by(&NODE, "node-9");
-    let front = on_other.index("tier", "front");
+    let front = ListOptions::new()
+        .by(&NODE, "node-9")
+        .index("tier", "front");
     let owned = ListOptions::new().controlled_by(uid.unwrap_or_default());
     let first = ListOptions::new().by(&NODE, "node-7").limit(1);
     let nodes = reads.index_values(NODE.name()).await?;

@@ -80,9 +80,10 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let page = page.table(&opened.asked()).table(&held).say(format_args!(
         "Each type costs its own form of the objects, and no watch. {key} is on {node}: {}.\n\
          They were listed at version {}.",
-        match agree {
-            true => "all four agree",
-            false => "they differ, as they never should",
+        if agree {
+            "all four agree"
+        } else {
+            "they differ, as they never should"
         },
         versions.join(", "),
     ));

@@ -169,9 +169,10 @@ impl DatabaseClient {
             Transport::Http { client, address } => (client, *address),
         };
         let exchange = async {
-            let request = Request::builder().method(method);
-            let request = request.uri(format!("http://{address}{path}"));
-            let request = request.body(Full::new(body))?;
+            let request = Request::builder()
+                .method(method)
+                .uri(format!("http://{address}{path}"))
+                .body(Full::new(body))?;
             let response = client.request(request).await?;
             let status = response.status();
             let body = response.into_body().collect().await?.to_bytes();
