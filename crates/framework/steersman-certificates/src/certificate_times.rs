@@ -96,12 +96,10 @@ impl CertificateState {
     }
 }
 
-/// Converts seconds since 1970 to a time. Seconds out of range become the nearest valid time.
+/// Converts seconds since 1970 to a time. Seconds out of range become the nearest valid ones.
 pub(crate) fn timestamp(seconds: i64) -> Timestamp {
-    Timestamp::from_second(seconds).unwrap_or(match seconds {
-        ..0 => Timestamp::MIN,
-        0.. => Timestamp::MAX,
-    })
+    let clamped = seconds.clamp(Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
+    Timestamp::from_second(clamped).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]
