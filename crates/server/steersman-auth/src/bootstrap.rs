@@ -152,14 +152,15 @@ fn binding_to<'a>(
     (namespace, kind, role): (&'static str, &str, &str),
     subjects: impl Iterator<Item = &'a str>,
 ) -> BootstrapObject {
-    let subjects = subjects.map(|subject| {
-        let (kind, name) = subject.split_once(':').unwrap_or_default();
-        match name.split_once(':').filter(|_| kind == "ServiceAccount") {
-            Some((within, name)) => json!({"kind": kind, "name": name, "namespace": within}),
-            None => json!({"kind": kind, "apiGroup": GROUP, "name": name}),
-        }
-    });
-    let subjects: Vec<Value> = subjects.collect();
+    let subjects: Vec<Value> = subjects
+        .map(|subject| {
+            let (kind, name) = subject.split_once(':').unwrap_or_default();
+            match name.split_once(':').filter(|_| kind == "ServiceAccount") {
+                Some((within, name)) => json!({"kind": kind, "name": name, "namespace": within}),
+                None => json!({"kind": kind, "apiGroup": GROUP, "name": name}),
+            }
+        })
+        .collect();
     let mut value = json!({
         "metadata": metadata(name),
         "roleRef": {"apiGroup": GROUP, "kind": kind, "name": role},

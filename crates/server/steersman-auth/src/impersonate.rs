@@ -70,9 +70,11 @@ fn as_go_writes(user: &User) -> String {
     let extra = if user.extra.is_empty() {
         "map[string][]string(nil)".to_owned()
     } else {
-        let all = user.extra.iter();
-        let all = all.map(|(k, v)| format!("{}:{}", text(k), texts(v)));
-        let all: Vec<String> = all.collect();
+        let all: Vec<String> = user
+            .extra
+            .iter()
+            .map(|(k, v)| format!("{}:{}", text(k), texts(v)))
+            .collect();
         format!("map[string][]string{{{}}}", all.join(", "))
     };
     format!(
@@ -252,8 +254,11 @@ impl ImpersonationRequest<'_> {
             "nodes".clone_into(&mut asked.resource);
             // The node on which the user runs can be any node, so the permission to impersonate it is one for all
             // nodes.
-            let is_any = mode == Mode::AssociatedNode;
-            let node = if is_any { "*" } else { node };
+            let node = if mode == Mode::AssociatedNode {
+                "*"
+            } else {
+                node
+            };
             node.clone_into(&mut asked.name);
             user.groups = vec!["system:nodes".to_owned()];
         }

@@ -132,14 +132,16 @@ impl<'a> Rule<'a> {
             let subresource = full.split_once('/').map_or("", |(_, below)| below);
             self.has_resource(full, subresource)
         };
-        let url = |url: &&str| self.urls.iter().any(|own| url_covers(own, url));
         let named = self.names.is_empty()
             || (!other.names.is_empty() && other.names.iter().all(|one| self.names.contains(one)));
         named
             && all(&self.verbs, &other.verbs)
             && all(&self.groups, &other.groups)
             && other.resources.iter().all(resource)
-            && other.urls.iter().all(url)
+            && other
+                .urls
+                .iter()
+                .all(|url| self.urls.iter().any(|own| url_covers(own, url)))
     }
 
     /// Returns the rule as an item in the `rules` of a role, without empty lists.
@@ -152,8 +154,9 @@ impl<'a> Rule<'a> {
             ("nonResourceURLs", &self.urls),
         ];
         let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
-        let members = lists.map(|(name, list)| (name.to_owned(), Value::from(list.clone())));
-        members.collect()
+        lists
+            .map(|(name, list)| (name.to_owned(), Value::from(list.clone())))
+            .collect()
     }
 
     /// Formats the rule as the message of a refusal shows it.
@@ -190,8 +193,9 @@ fn url_covers(own: &str, path: &str) -> bool {
 /// Returns the permissions in `wanted` that no rule in `held` covers, each as a rule (upstream: `validation.Covers`).
 pub(super) fn uncovered<'a>(held: &[Rule<'a>], wanted: &[Rule<'a>]) -> Vec<Rule<'a>> {
     let parts = wanted.iter().flat_map(Rule::parts);
-    let uncovered = parts.filter(|part| !held.iter().any(|own| own.covers(part)));
-    uncovered.collect()
+    parts
+        .filter(|part| !held.iter().any(|own| own.covers(part)))
+        .collect()
 }
 
 /// Returns the permissions in `wanted` that no rule in `held` covers, as text with one line per resource (upstream:
