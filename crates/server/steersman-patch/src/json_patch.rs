@@ -122,8 +122,9 @@ fn mistyped(operation: &Value) -> Option<String> {
         other => return Some(not_of_type(other, "handlers.jsonPatchOp")),
     };
     let texts = ["op", "path", "from"].into_iter();
-    let mut texts = texts.filter_map(|name| Some((name, members.get(name)?)));
-    let (name, value) = texts.find(|(_, value)| !(value.is_string() || value.is_null()))?;
+    let (name, value) = texts
+        .filter_map(|name| Some((name, members.get(name)?)))
+        .find(|(_, value)| !(value.is_string() || value.is_null()))?;
     let found = type_word(value);
     Some(format!(
         "json: cannot unmarshal {found} into Go struct field jsonPatchOp.{name} of type string"

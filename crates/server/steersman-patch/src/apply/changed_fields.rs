@@ -111,8 +111,11 @@ fn place(
         elements(ty, left, right)
     };
     // A container of fields counts as added or removed, and never as modified: only the fields in it are modified.
-    let is_modified = fate == ValueChange::Modified;
-    let fate = if is_modified { ValueChange::Same } else { fate };
+    let fate = if fate == ValueChange::Modified {
+        ValueChange::Same
+    } else {
+        fate
+    };
     (fate, below)
 }
 

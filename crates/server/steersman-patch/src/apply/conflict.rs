@@ -24,8 +24,9 @@ pub(super) fn find<'a>(
         manager: manager.clone(),
         fields: entry.fields().intersection(written),
     });
-    let conflicts = conflicts.filter(|conflict| !conflict.fields.is_empty());
-    conflicts.collect()
+    conflicts
+        .filter(|conflict| !conflict.fields.is_empty())
+        .collect()
 }
 
 /// Builds the 409 status, with one cause per manager and field.

@@ -174,9 +174,11 @@ impl ManagerEntries {
     /// Writes managedFields as JSON; `None` if no manager owns a field. Entries of applies come first, then entries of
     /// updates, the oldest time first.
     pub fn write(self) -> Option<String> {
-        let all = self.all.into_iter().filter(|(_, entry)| !entry.is_empty());
-        let all = all.map(|(manager, entry)| (entry.seconds(), manager, entry));
-        let mut sorted: Vec<_> = all.collect();
+        let all = self.all.into_iter();
+        let mut sorted: Vec<_> = all
+            .filter(|(_, entry)| !entry.is_empty())
+            .map(|(manager, entry)| (entry.seconds(), manager, entry))
+            .collect();
         sorted.sort_by(|left, right| {
             fn key((seconds, manager, entry): &(i64, Manager, ManagerEntry)) -> impl Ord + '_ {
                 let who = (&manager.name, &entry.version, &manager.subresource);

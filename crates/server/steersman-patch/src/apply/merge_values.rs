@@ -183,8 +183,10 @@ fn elements(ty: TypeRef<'_>, left: &[Value], right: &[Value]) -> Vec<Value> {
         }
     }
     let rights: BTreeMap<&PathElement, &Value> = right.iter().map(|(e, item)| (e, *item)).collect();
-    let shared = right.iter().map(|(element, _)| element);
-    let mut shared = shared.filter(|element| lefts.contains_key(element));
+    let mut shared = right
+        .iter()
+        .map(|(element, _)| element)
+        .filter(|element| lefts.contains_key(element));
     let mut next = shared.next();
     let mut done: BTreeSet<&PathElement> = BTreeSet::new();
     let mut merged = Vec::with_capacity(left.len() + right.len());

@@ -244,10 +244,11 @@ fn owned(mut fields: FieldSet) -> FieldSet {
 
 /// Joins the oldest updates of each version into one entry, until at most ten updates remain.
 pub fn cap(entries: &mut ManagerEntries) {
-    let updaters = entries.iter();
-    let updaters = updaters.filter(|(manager, _)| manager.operation == ManagerOperation::Update);
-    let updaters = updaters.map(|(manager, entry)| (entry.seconds(), manager.clone()));
-    let mut updaters: Vec<(i64, Manager)> = updaters.collect();
+    let mut updaters: Vec<(i64, Manager)> = entries
+        .iter()
+        .filter(|(manager, _)| manager.operation == ManagerOperation::Update)
+        .map(|(manager, entry)| (entry.seconds(), manager.clone()))
+        .collect();
     updaters.sort();
     let mut left = updaters.len();
     let mut firsts: BTreeMap<String, Manager> = BTreeMap::new();

@@ -100,8 +100,9 @@ pub(super) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, Str
 /// Returns the elements of a list that have an identity, each with its identity.
 pub(super) fn identified<'a>(ty: TypeRef<'_>, list: &'a [Value]) -> Vec<(PathElement, &'a Value)> {
     let items = list.iter();
-    let identified = items.filter_map(|item| Some((identify(ty, item).ok()?, item)));
-    identified.collect()
+    items
+        .filter_map(|item| Some((identify(ty, item).ok()?, item)))
+        .collect()
 }
 
 /// Returns the elements of a list; none for a value that is no list.
