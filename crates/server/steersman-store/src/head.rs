@@ -33,7 +33,6 @@ impl Head {
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().into();
         let labels = metadata["labels"].as_object().into_iter().flatten();
         let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
-        let owners = owners.filter_map(|owner| Some(owner["uid"].as_str()?.into()));
         Self {
             api_version: object["apiVersion"].as_str().unwrap_or_default().into(),
             uid: text("uid"),
@@ -43,7 +42,9 @@ impl Head {
             labels: labels
                 .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())))
                 .collect(),
-            owners: owners.collect(),
+            owners: owners
+                .filter_map(|owner| Some(owner["uid"].as_str()?.into()))
+                .collect(),
             fields: OnceLock::new(),
             protobuf: OnceLock::new(),
         }

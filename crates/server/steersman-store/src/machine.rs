@@ -156,9 +156,11 @@ impl Store {
                 None => Bound::Unbounded,
             };
             let start = start.as_ref().map(String::as_str);
-            let keys = table.order.range::<str, _>((start, Bound::Unbounded));
-            let found = keys.filter_map(|key| table.objects.get(key));
-            found.take_while(move |stored| namespace.is_none_or(|one| *stored.namespace == *one))
+            table
+                .order
+                .range::<str, _>((start, Bound::Unbounded))
+                .filter_map(|key| table.objects.get(key))
+                .take_while(move |stored| namespace.is_none_or(|one| *stored.namespace == *one))
         })
     }
 
@@ -179,8 +181,10 @@ impl Store {
         if revision < self.compacted {
             return Err(Unreadable::Compacted);
         }
-        let newest = self.list(storage, namespace);
-        let mut objects: BTreeMap<_, _> = newest.map(|one| (one.key(), Arc::clone(one))).collect();
+        let mut objects: BTreeMap<String, Arc<Stored>> = self
+            .list(storage, namespace)
+            .map(|stored| (stored.key(), Arc::clone(stored)))
+            .collect();
         if let Some(table) = self.tables.get(storage) {
             let later = table.log.iter().rev();
             for change in later.take_while(|change| change.revision > revision) {
@@ -301,27 +305,29 @@ impl Store {
         self.held_bytes = 0;
         self.window.clear();
         let window = &self.window;
-        let tables = storages.iter().map(|(storage, objects)| {
-            let folded = |one: &Arc<Stored>| {
-                let key: Arc<str> = one.key().into();
-                let reporter = window.reporter(storage, &key);
-                (key, Arc::new(one.folded_in_store(reporter)))
-            };
-            let objects: HashMap<Arc<str>, Arc<Stored>> = objects
-                .iter()
-                // SRV-STORE-10: an object of a snapshot may not be serialised yet.
-                .inspect(|one| one.serialise())
-                .map(folded)
-                .collect();
-            let table = Table {
-                order: objects.keys().cloned().collect(),
-                objects,
-                log: VecDeque::new(),
-                dropped: revision,
-            };
-            (storage.clone(), table)
-        });
-        self.tables = tables.collect();
+        self.tables = storages
+            .iter()
+            .map(|(storage, objects)| {
+                let folded = |one: &Arc<Stored>| {
+                    let key: Arc<str> = one.key().into();
+                    let reporter = window.reporter(storage, &key);
+                    (key, Arc::new(one.folded_in_store(reporter)))
+                };
+                let objects: HashMap<Arc<str>, Arc<Stored>> = objects
+                    .iter()
+                    // SRV-STORE-10: an object of a snapshot may not be serialised yet.
+                    .inspect(|one| one.serialise())
+                    .map(folded)
+                    .collect();
+                let table = Table {
+                    order: objects.keys().cloned().collect(),
+                    objects,
+                    log: VecDeque::new(),
+                    dropped: revision,
+                };
+                (storage.clone(), table)
+            })
+            .collect();
     }
 
     /// Drops every revision before `revision`, which itself stays readable. Does nothing if it was compacted already.
