@@ -26,9 +26,10 @@ pub fn check_definition(definition: &Value) -> Result<Vec<RuleCost>, Vec<FieldEr
     let refuse = |field: &String| FieldError::forbidden(field, "unknown field");
     let mut errors: Vec<FieldError> = unknown.iter().map(refuse).collect();
     errors.extend(crd::validate(&crd, None));
-    match errors.is_empty() {
-        true => Ok(crd::rule_costs(&crd)),
-        false => Err(errors),
+    if errors.is_empty() {
+        Ok(crd::rule_costs(&crd))
+    } else {
+        Err(errors)
     }
 }
 

@@ -164,16 +164,18 @@ impl Registry {
         };
         let mut after = made.object;
         if whole {
-            let validation = match made.strict && own.built_in {
-                true => FieldValidation::Strict,
-                false => FieldValidation::Ignore,
+            let validation = if made.strict && own.built_in {
+                FieldValidation::Strict
+            } else {
+                FieldValidation::Ignore
             };
             if let Err(why) = decode(resource, &mut after, object, validation) {
                 // As upstream, an object that does not decode is an error of the server after a JSON patch, and an
                 // error of the policy after an apply configuration.
-                return match made.strict {
-                    true => Err(Status::internal(why)),
-                    false => Ok(Err(why)),
+                return if made.strict {
+                    Err(Status::internal(why))
+                } else {
+                    Ok(Err(why))
                 };
             }
             after = self.to_version(resource, own, &after)?;

@@ -198,9 +198,10 @@ impl Registry {
         }
         let Some(version) = hook.review else {
             let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
-            return match hook.ignores_failure {
-                true => Ok(None),
-                false => Err(uncalled(hook, why)),
+            return if hook.ignores_failure {
+                Ok(None)
+            } else {
+                Err(uncalled(hook, why))
             };
         };
         let request = self.review_request(resource, admission, states)?.to_json();
@@ -338,9 +339,10 @@ impl Registry {
     ) -> Result<bool, Status> {
         let own = admission.target.resource;
         let whole = admission.kind.is_none();
-        let before = match whole && !own.has_version_of(resource) {
-            true => Cow::Owned(self.to_version(own, resource, object)?),
-            false => Cow::Borrowed(&*object),
+        let before = if whole && !own.has_version_of(resource) {
+            Cow::Owned(self.to_version(own, resource, object)?)
+        } else {
+            Cow::Borrowed(&*object)
         };
         let after = apply_operations(&before, &decision.patch);
         let mut after = after.map_err(|wrong| Status::internal(wrong.message))?;

@@ -106,9 +106,10 @@ impl Registry {
         let named = text(&pod["spec"]["serviceAccountName"]).to_owned();
         if !pod["metadata"]["annotations"][MIRROR].is_null() {
             let why = "a mirror pod may not reference service accounts";
-            return match named.is_empty() {
-                true => Ok(()),
-                false => Err(admission.refusal(pod, why)),
+            return if named.is_empty() {
+                Ok(())
+            } else {
+                Err(admission.refusal(pod, why))
             };
         }
         let name = if named.is_empty() { DEFAULT } else { &named };

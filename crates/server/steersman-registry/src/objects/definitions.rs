@@ -103,9 +103,10 @@ impl Registry {
     fn serve_definition(&mut self, definition: &Stored, edition: u64, revised: bool) {
         let crd = definition.lean();
         let storage = storage_of(crd);
-        let mut resources = match crd::is_established(crd) {
-            true => crd::resources(crd, definition.bytes(), edition),
-            false => Vec::new(),
+        let mut resources = if crd::is_established(crd) {
+            crd::resources(crd, definition.bytes(), edition)
+        } else {
+            Vec::new()
         };
         for resource in resources.iter_mut().filter(|_| revised) {
             resource.stored_schemas.read_always();

@@ -126,9 +126,10 @@ impl SentFields {
             }
         }
         for (below, name) in &self.emptied {
-            let holder = match below {
-                true => object.get_mut("spec"),
-                false => Some(&mut *object),
+            let holder = if *below {
+                object.get_mut("spec")
+            } else {
+                Some(&mut *object)
             };
             if let Some(list) = holder.and_then(|holder| holder.get_mut(name))
                 && list.is_null()

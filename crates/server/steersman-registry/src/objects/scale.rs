@@ -68,9 +68,10 @@ pub(crate) fn read(
     scale: &mut Value,
     validation: FieldValidation,
 ) -> Result<Vec<String>, Status> {
-    let kind = match resource.built_in {
-        true => request_kinds::SCALE,
-        false => request_kinds::CUSTOM_SCALE,
+    let kind = if resource.built_in {
+        request_kinds::SCALE
+    } else {
+        request_kinds::CUSTOM_SCALE
     };
     kind.read(catalogue, scale, validation)
 }

@@ -310,9 +310,10 @@ fn choose_families(
 }
 
 fn refuse(errors: Vec<FieldError>) -> Result<(), Vec<FieldError>> {
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(errors),
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors)
     }
 }
 

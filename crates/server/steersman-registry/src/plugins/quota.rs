@@ -178,9 +178,10 @@ impl Registry {
             for name in hard.keys() {
                 let amount = |of: &Amounts| of.get(name).copied().unwrap_or(zero);
                 let (gained, lost) = (amount(&after), amount(&before));
-                let lost = match counts_less || lost <= gained {
-                    true => lost,
-                    false => gained,
+                let lost = if counts_less || lost <= gained {
+                    lost
+                } else {
+                    gained
                 };
                 let sum = differences.entry(name.clone()).or_insert((zero, zero));
                 *sum = (sum.0.plus(gained), sum.1.plus(lost));

@@ -194,9 +194,10 @@ impl Binding {
 impl ExpressionVariables<'_> {
     /// Returns the variables of expressions, by name. Fails if the JSON of one does not have the declared type.
     pub(crate) fn values(&self) -> Result<Vec<(&'static str, Value<'_>)>, String> {
-        let namespace = match self.namespace.is_null() {
-            true => Value::Null,
-            false => Value::of(&self.namespace, Some(&NAMESPACE))?,
+        let namespace = if self.namespace.is_null() {
+            Value::Null
+        } else {
+            Value::of(&self.namespace, Some(&NAMESPACE))?
         };
         let authorizer = Query::new(&self.asker);
         let resource = Query::of_resource(&self.asker, self.asker.resource.clone());

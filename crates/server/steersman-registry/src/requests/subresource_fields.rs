@@ -96,9 +96,10 @@ fn with_metadata(mut object: Value, metadata: Option<Value>) -> Value {
 /// Returns the stored object with the new status, and with the new metadata that the kind accepts there (SRV-KIND-2).
 fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
     // The status is replaced below, and for a built-in kind also the metadata.
-    let left_out: &[&str] = match resource.built_in {
-        true => &["status", "metadata"],
-        false => &["status"],
+    let left_out: &[&str] = if resource.built_in {
+        &["status", "metadata"]
+    } else {
+        &["status"]
     };
     let mut merged = all_but(old, left_out);
     if let Some(status) = new.get_mut("status").map(Value::take) {

@@ -58,9 +58,10 @@ impl Registry {
             ForeignToken::Unknown => UNKNOWN.to_owned(),
             ForeignToken::Signature(why) => format!("[{UNKNOWN}, {why}]"),
         })?;
-        let judged = match claims["iss"] == SECRET_ISSUER {
-            true => self.judge_secret_token(&claims, token, wanted, now),
-            false => self.judge(&claims, wanted, now),
+        let judged = if claims["iss"] == SECRET_ISSUER {
+            self.judge_secret_token(&claims, token, wanted, now)
+        } else {
+            self.judge(&claims, wanted, now)
         };
         judged.map_err(|why| format!("[{UNKNOWN}, {why}]"))
     }

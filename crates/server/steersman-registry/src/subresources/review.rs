@@ -233,9 +233,10 @@ fn check_metadata(found: &Value, local: bool, errors: &mut Vec<FieldError>) {
     if members.keys().all(|name| ignored(name)) {
         return;
     }
-    let detail = match local {
-        true => "must be empty except for namespace",
-        false => "must be empty",
+    let detail = if local {
+        "must be empty except for namespace"
+    } else {
+        "must be empty"
     };
     let value = order::metadata(found);
     errors.push(FieldError::invalid("metadata", &value, detail));

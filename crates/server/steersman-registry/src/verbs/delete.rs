@@ -304,9 +304,10 @@ fn check_preconditions(
     } else {
         return Ok(());
     };
-    let group_resource = match own {
-        true => resource.group_resource(),
-        false => resource.group_kind(),
+    let group_resource = if own {
+        resource.group_resource()
+    } else {
+        resource.group_kind()
     };
     Err(Status::conflict(group_resource, &stored.name, &why))
 }

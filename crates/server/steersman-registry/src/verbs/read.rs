@@ -152,9 +152,10 @@ impl Registry {
 }
 
 fn key(stored: &Stored, in_namespace: bool) -> String {
-    match in_namespace {
-        true => stored.name.to_string(),
-        false => stored.key(),
+    if in_namespace {
+        stored.name.to_string()
+    } else {
+        stored.key()
     }
 }
 
@@ -182,9 +183,10 @@ pub(crate) fn parse_version(text: &str) -> Result<u64, String> {
     let digits = text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|_| digits).ok_or_else(|| {
         let quoted = Value::String(text.to_owned());
-        let why = match digits {
-            true => "value out of range",
-            false => "invalid syntax",
+        let why = if digits {
+            "value out of range"
+        } else {
+            "invalid syntax"
         };
         format!(
             "resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {why}"

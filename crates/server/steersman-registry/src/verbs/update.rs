@@ -148,9 +148,10 @@ impl Registry {
         let stored = Arc::clone(self.target(target)?);
         let shown = self.present(resource, &stored)?;
         let scale = target.subresource == Subresource::Scale;
-        let base = match scale {
-            true => scale::scale_of(resource, shown.value())?,
-            false => shown.value().clone(),
+        let base = if scale {
+            scale::scale_of(resource, shown.value())?
+        } else {
+            shown.value().clone()
         };
         let document = parse_json(body);
         let reached_metadata = document.as_ref().is_ok_and(patch_checks::reaches_metadata);
@@ -395,9 +396,10 @@ impl Registry {
 
 /// Builds the 409 for another uid than the stored one, with the message of upstream's store.
 fn precondition(resource: &Resource, stored: &Stored, uid: &str, record: &str) -> Status {
-    let mut path = match resource.built_in {
-        true => format!("/registry/{}", resource.plural),
-        false => format!("/registry/{}/{}", resource.group, resource.plural),
+    let mut path = if resource.built_in {
+        format!("/registry/{}", resource.plural)
+    } else {
+        format!("/registry/{}/{}", resource.group, resource.plural)
     };
     if resource.namespaced {
         path = format!("{path}/{}", stored.namespace);

@@ -42,9 +42,10 @@ pub(crate) fn converted(version: &str, answer: &CallResponse) -> Result<Vec<Valu
     let status = text(&response["result"]["status"]);
     if status != "Success" {
         let message = text(&response["result"]["message"]);
-        return Err(match message.is_empty() {
-            true => format!("response.result.status was '{status}', not 'Success'"),
-            false => message,
+        return Err(if message.is_empty() {
+            format!("response.result.status was '{status}', not 'Success'")
+        } else {
+            message
         });
     }
     match response["convertedObjects"].take() {
@@ -98,9 +99,10 @@ fn restored_metadata(before: &Value, after: &Value) -> Result<Value, String> {
         _ => "<nil>",
     };
     let Value::Object(answered) = after else {
-        return Err(match after.is_null() {
-            true => "missing metadata in converted object".to_owned(),
-            false => format!("invalid metadata of type {} in converted object", go(after)),
+        return Err(if after.is_null() {
+            "missing metadata in converted object".to_owned()
+        } else {
+            format!("invalid metadata of type {} in converted object", go(after))
         });
     };
     let mut metadata = before.as_object().cloned().unwrap_or_else(Map::new);
