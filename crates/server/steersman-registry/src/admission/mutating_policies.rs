@@ -84,12 +84,13 @@ impl Registry {
         let mut changed = false;
         let mut evaluated = false;
         for case in &cases {
-            let is_met = self.is_met(case, admission, (&*object, old))?;
-            if let Err(why) = &is_met {
-                denials.push(denial(case, why));
-            }
-            if is_met != Ok(true) {
-                continue;
+            match self.is_met(case, admission, (&*object, old))? {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(why) => {
+                    denials.push(denial(case, &why));
+                    continue;
+                }
             }
             let key = key(case);
             if round == 1 && !again.is_due(&key) {
@@ -207,16 +208,18 @@ fn message(policy: &str, binding: Option<&Binding>, why: &str) -> String {
 
 fn refusal(admission: &WriteAdmission<'_>, object: &Value, denials: Vec<Denial>) -> Status {
     let mut refusal = admission.refusal(object, "");
-    let causes = denials.iter().map(|(message, _)| Cause {
-        message: message.clone(),
+    if let Some((message, reason)) = denials.first() {
+        refusal.message.clone_from(message);
+        if let Some(reason) = reason {
+            (*reason).clone_into(&mut refusal.reason);
+        }
+    }
+    let causes = denials.into_iter().map(|(message, _)| Cause {
+        message,
         ..Cause::default()
     });
     let details = refusal.details.get_or_insert_default();
     details.causes.extend(causes);
-    if let Some((message, reason)) = denials.into_iter().next() {
-        refusal.message = message;
-        refusal.reason = reason.map_or(refusal.reason, str::to_owned);
-    }
     refusal
 }
 

@@ -66,9 +66,9 @@ impl Registry {
                 }
             };
             let policy = &case.policy.policy;
-            let name = name_of(policy, Some(case.binding));
             let variables = self.variables(&case.resource, admission, states, &case.params)?;
             for Objection { message, reason } in case.policy.rules.objections(policy, &variables) {
+                let name = name_of(policy, Some(case.binding));
                 if case.binding.warns {
                     self.note_warnings(vec![format!("Validation failed for {name}: {message}")]);
                 }

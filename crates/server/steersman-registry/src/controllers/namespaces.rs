@@ -64,8 +64,9 @@ impl Registry {
 
     /// After a restart, continues to delete the namespaces that were terminating.
     pub(crate) fn resume_removals(&mut self) {
-        let all: Vec<_> = self.objects(("", "namespaces"), None).cloned().collect();
-        for namespace in all.iter().filter(|one| one.is_terminating()) {
+        let all = self.objects(("", "namespaces"), None);
+        let terminating: Vec<_> = all.filter(|one| one.is_terminating()).cloned().collect();
+        for namespace in terminating {
             self.put_removal_off(&namespace.name);
         }
     }

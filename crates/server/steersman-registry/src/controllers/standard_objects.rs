@@ -95,7 +95,9 @@ pub(crate) fn priority_levels() -> Vec<Value> {
 }
 
 pub(crate) fn flow_schemas() -> Vec<Value> {
-    [schemas_of_the_system(), schemas_of_workloads()].concat()
+    let mut schemas = schemas_of_the_system();
+    schemas.extend(schemas_of_workloads());
+    schemas
 }
 
 fn schemas_of_the_system() -> Vec<Value> {

@@ -171,7 +171,8 @@ impl Registry {
     ) -> Option<Value> {
         let name = metadata::text(&body, "name").to_owned();
         let resource = self.resource(group, "v1", plural)?;
-        if self.object((group, plural), namespace, &name).is_some() {
+        let there = self.store.get(&resource.storage, namespace, &name);
+        if there.is_some() {
             return None;
         }
         let place = Some(namespace).filter(|_| resource.namespaced);

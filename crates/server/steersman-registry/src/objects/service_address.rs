@@ -48,7 +48,7 @@ impl Registry {
         if !service::needs_address(spec) || before.is_some_and(service::needs_address) {
             return Ok(());
         }
-        let asked = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
+        let asked = text(&spec["clusterIP"]).to_owned();
         let address = match asked.as_str() {
             "None" => return Ok(()),
             "" => self.next_address().ok_or_else(|| {
@@ -106,8 +106,8 @@ impl Registry {
                 continue;
             }
             let spec = &other.value["spec"];
-            let ports = spec["ports"].as_array().into_iter().flatten();
-            used.extend(ports.filter_map(|port| port["nodePort"].as_i64()));
+            let ports = items(&spec["ports"]);
+            used.extend(ports.iter().filter_map(|port| port["nodePort"].as_i64()));
             used.extend(spec["healthCheckNodePort"].as_i64());
         }
         used
@@ -230,16 +230,21 @@ fn restore(spec: &mut Value, before: &Value) {
         }
     }
     if is_on_nodes(before) && is_on_nodes(spec) {
+        let old = items(&before["ports"]);
         let now = ports_of(spec);
         let mut used: Vec<i64> = ports_of(before).into_iter().map(|(_, node)| node).collect();
         used.retain(|node| now.iter().any(|(_, other)| node == other));
         for port in items_mut(spec, "ports") {
-            let mut old = items(&before["ports"]).iter();
-            let known = old.rfind(|one| text(&one["name"]) == text(&port["name"]));
-            let node = known.and_then(|one| one["nodePort"].as_i64());
-            if let Some(node) = node.filter(|node| !used.contains(node))
-                && is_absent(port, "nodePort")
-            {
+            if !is_absent(port, "nodePort") {
+                continue;
+            }
+            let known = old
+                .iter()
+                .rfind(|one| text(&one["name"]) == text(&port["name"]));
+            let Some(node) = known.and_then(|one| one["nodePort"].as_i64()) else {
+                continue;
+            };
+            if !used.contains(&node) {
                 used.push(node);
                 metadata::members(port).insert("nodePort".to_owned(), json!(node));
             }
@@ -255,9 +260,9 @@ fn restore(spec: &mut Value, before: &Value) {
 
 /// Makes `clusterIP` and the first of `clusterIPs` equal if a request set only one (upstream: `normalizeClusterIPs`).
 fn agree(spec: &mut Value, before: Option<&Value>) {
-    let list = json!([spec["clusterIP"]]);
     let Some(before) = before else {
         if !is_absent(spec, "clusterIP") && is_absent(spec, "clusterIPs") {
+            let list = json!([spec["clusterIP"]]);
             metadata::members(spec).insert("clusterIPs".to_owned(), list);
         }
         return;
@@ -269,8 +274,12 @@ fn agree(spec: &mut Value, before: Option<&Value>) {
     if same || spec["clusterIPs"] != before["clusterIPs"] {
         return;
     }
-    let list = Some(list).filter(|_| !is_absent(spec, "clusterIP"));
-    metadata::assign(metadata::members(spec), "clusterIPs", list);
+    if is_absent(spec, "clusterIP") {
+        metadata::members(spec).remove("clusterIPs");
+    } else {
+        let list = json!([spec["clusterIP"]]);
+        metadata::members(spec).insert("clusterIPs".to_owned(), list);
+    }
 }
 
 /// Sets `ipFamilies` and `ipFamilyPolicy` of a Service (upstream: `initIPFamilyFields`).

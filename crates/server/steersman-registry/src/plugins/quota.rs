@@ -30,7 +30,7 @@ fn quotas() -> StorageKey {
 
 impl Registry {
     fn quotas_of(&self, namespace: &str) -> Vec<Arc<Stored>> {
-        let all = self.objects(("", "resourcequotas"), Some(namespace));
+        let all = self.store.list(&quotas(), Some(namespace));
         all.cloned().collect()
     }
 

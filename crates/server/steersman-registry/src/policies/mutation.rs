@@ -9,6 +9,7 @@ use steersman_patch::apply_operations;
 use steersman_schema::types::TypeRef;
 
 use super::policy::{BUDGET, ExpressionVariables, Policy, Rules};
+use crate::values::items;
 
 #[derive(Debug)]
 pub(crate) struct Mutating {
@@ -38,9 +39,10 @@ impl Rules for Mutating {
 
     fn compile(environment: Environment, spec: &Json) -> Self {
         let environment = environment.with_changes();
-        let mutations = spec["mutations"].as_array().into_iter().flatten();
+        let mutations = items(&spec["mutations"]);
         Self {
             mutations: mutations
+                .iter()
                 .filter_map(|one| Mutation::of(&environment, one))
                 .collect(),
             again: spec["reinvocationPolicy"] == "IfNeeded",
@@ -77,24 +79,26 @@ impl Mutation {
         let mut left = BUDGET;
         let made = policy.variables(&values, &mut left);
         let live = &scene.request["object"];
-        let (Self::Apply(expression) | Self::Patch(expression)) = self;
-        let value = expression.run(&values, &made, &mut left)?;
-        let object = match self {
-            Self::Apply(_) => {
+        let (object, strict) = match self {
+            Self::Apply(expression) => {
+                let value = expression.run(&values, &made, &mut left)?;
                 let mut wanted = configuration(&value)?;
                 for field in ["apiVersion", "kind"] {
                     wanted[field] = live[field].clone();
                 }
-                merge_configuration(ty, live, &wanted)
-                    .map_err(|why| format!("error applying patch: {why}"))?
+                let object = merge_configuration(ty, live, &wanted)
+                    .map_err(|why| format!("error applying patch: {why}"))?;
+                (object, false)
             }
-            Self::Patch(_) => match apply_operations(live, &operations(&value)?) {
-                Ok(object) => object,
-                Err(wrong) if wrong.is_test => return Ok(None),
-                Err(wrong) => return Err(format!("JSONPath: {}", wrong.message)),
-            },
+            Self::Patch(expression) => {
+                let value = expression.run(&values, &made, &mut left)?;
+                match apply_operations(live, &operations(&value)?) {
+                    Ok(object) => (object, true),
+                    Err(wrong) if wrong.is_test => return Ok(None),
+                    Err(wrong) => return Err(format!("JSONPath: {}", wrong.message)),
+                }
+            }
         };
-        let strict = matches!(self, Self::Patch(_));
         Ok(Some(Changed { object, strict }))
     }
 }

@@ -43,6 +43,8 @@ pub(crate) fn merge(
     mut new: Value,
     old: &Value,
 ) -> Value {
+    let with_new_metadata =
+        || with_metadata(all_but(old, &["metadata"]), new.get("metadata").cloned());
     match subresource {
         Subresource::Main | Subresource::Scale if keeps_status(resource) => {
             let members = metadata::members(&mut new);
@@ -50,10 +52,7 @@ pub(crate) fn merge(
             new
         }
         Subresource::Main | Subresource::Scale => new,
-        Subresource::Finalize => {
-            let merged = with_metadata(all_but(old, &["metadata"]), new.get("metadata").cloned());
-            with_member(merged, &new, ("spec", "finalizers"))
-        }
+        Subresource::Finalize => with_member(with_new_metadata(), &new, ("spec", "finalizers")),
         Subresource::EphemeralContainers => {
             with_member(old.clone(), &new, ("spec", "ephemeralContainers"))
         }
@@ -64,10 +63,7 @@ pub(crate) fn merge(
             }
             merged
         }
-        Subresource::Approval => {
-            let merged = with_metadata(all_but(old, &["metadata"]), new.get("metadata").cloned());
-            with_member(merged, &new, ("status", "conditions"))
-        }
+        Subresource::Approval => with_member(with_new_metadata(), &new, ("status", "conditions")),
         Subresource::Status => write_status(resource, new, old),
     }
 }

@@ -17,7 +17,7 @@ use crate::requests::options::{
 };
 use crate::state::pending_work::{FOREGROUND, ORPHAN, PropagationPolicy};
 use crate::state::registry::Registry;
-use crate::values::has_text;
+use crate::values::texts;
 
 #[derive(Debug)]
 pub(crate) enum DeleteOutcome {
@@ -230,7 +230,7 @@ fn default_policy(resource: &Resource, stored: &Stored) -> Option<PropagationPol
     }
     let object = stored.look();
     let finalizers = &object["metadata"]["finalizers"];
-    let said = has_text(finalizers, ORPHAN) || has_text(finalizers, FOREGROUND);
+    let said = texts(finalizers).any(|one| one == ORPHAN || one == FOREGROUND);
     (!said).then_some(PropagationPolicy::Orphan)
 }
 

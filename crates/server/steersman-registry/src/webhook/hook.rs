@@ -125,7 +125,7 @@ pub(crate) fn review_version(versions: &Value) -> Option<&'static str> {
 }
 
 fn names(list: &Value, wanted: &str) -> bool {
-    has_text(list, "*") || has_text(list, wanted)
+    texts(list).any(|one| one == "*" || one == wanted)
 }
 
 #[cfg(test)]
