@@ -21,6 +21,11 @@ pub(crate) fn texts(list: &Value) -> impl Iterator<Item = &str> {
     items(list).iter().filter_map(Value::as_str)
 }
 
+/// Returns the text, or the texts in the list, of a value.
+pub(crate) fn one_or_many(value: &Value) -> impl Iterator<Item = &str> {
+    value.as_str().into_iter().chain(texts(value))
+}
+
 pub(crate) fn has_text(list: &Value, wanted: &str) -> bool {
     items(list).iter().any(|item| item == wanted)
 }

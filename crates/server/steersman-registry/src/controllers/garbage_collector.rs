@@ -107,13 +107,14 @@ impl Registry {
         reference: &Value,
         namespace: &str,
     ) -> Option<(Arc<Resource>, Arc<Stored>)> {
-        let text = |field: &str| reference[field].as_str().unwrap_or_default();
-        let (group, _) = text("apiVersion").split_once('/').unwrap_or_default();
+        let (version, kind) = (text(&reference["apiVersion"]), text(&reference["kind"]));
+        let (group, _) = version.split_once('/').unwrap_or_default();
         let mut all = self.catalogue.all.iter();
-        let resource = all.find(|known| known.group == group && known.kind == text("kind"))?;
+        let resource = all.find(|known| known.group == group && known.kind == kind)?;
         let namespace = if resource.namespaced { namespace } else { "" };
-        let found = self.store.get(&resource.storage, namespace, text("name"))?;
-        let same = found.meta("uid") == text("uid");
+        let name = text(&reference["name"]);
+        let found = self.store.get(&resource.storage, namespace, name)?;
+        let same = found.meta("uid") == text(&reference["uid"]);
         same.then(|| (Arc::clone(resource), Arc::clone(found)))
     }
 

@@ -17,6 +17,7 @@ use crate::requests::metadata;
 use crate::requests::options::VersionedObject;
 use crate::requests::rng::Rng;
 use crate::state::registry::Registry;
+use crate::values::text;
 use crate::webhook::{WebhookAddress, WebhookCall, conversion, review_version};
 
 /// The timeout of a call of a conversion webhook, as upstream.
@@ -257,8 +258,7 @@ impl Registry {
         let restored = pairs.map(|(at, (original, converted))| {
             // In error messages, positions in a list start at 1.
             let place = if is_list { at + 1 } else { 1 };
-            let restored = conversion::restored(original, converted, &version, place);
-            restored.map_err(|why| failed(&why))
+            conversion::restored(original, converted, &version, place).map_err(|why| failed(&why))
         });
         restored.collect()
     }
@@ -277,7 +277,7 @@ fn shown(resource: &Resource, stored: &Arc<Stored>, mut value: Value) -> Version
 }
 
 fn version_of(object: &Value) -> &str {
-    object["apiVersion"].as_str().unwrap_or_default()
+    text(&object["apiVersion"])
 }
 
 /// Sets `apiVersion` to the storage version, and removes fields and nulls that its schema does not allow.

@@ -10,7 +10,7 @@ use steersman_builtins::crd;
 use steersman_schema::resource::{Resource, StorageKey};
 use steersman_store::Stored;
 
-use crate::requests::claimed_names::one_or_many;
+use crate::requests::claimed_names::names_in;
 use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, StoredWrite, WriteOptions};
 use crate::state::pending_work::PropagationPolicy;
@@ -67,8 +67,8 @@ impl Registry {
             ("kind", "KindConflict", &kinds),
             ("listKind", "ListKindConflict", &kinds),
         ] {
-            let used: Vec<String> = one_or_many(&asked[field])
-                .filter(|name| !one_or_many(&had[field]).any(|own| own == *name))
+            let used: Vec<String> = names_in(&asked[field])
+                .filter(|name| !names_in(&had[field]).any(|own| own == *name))
                 .filter(|name| taken.contains(name))
                 .map(|name| format!("{} is already in use", go::quote(name)))
                 .collect();

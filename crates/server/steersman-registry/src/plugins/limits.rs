@@ -12,7 +12,7 @@ use steersman_store::Stored;
 use crate::admission::attributes::{AdmittedWrite, WriteAdmission};
 use crate::requests::metadata;
 use crate::state::registry::Registry;
-use crate::values::{items, items_mut};
+use crate::values::{items, items_mut, text};
 
 /// The annotation of a Pod that says which defaults it got from LimitRanges.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
@@ -114,7 +114,7 @@ fn refuse(admission: &WriteAdmission<'_>, object: &Value, wrong: &[String]) -> R
 }
 
 fn give(range: &Value, container: &mut Value, word: &str, defaulted: &mut Vec<String>) {
-    let name = container["name"].as_str().unwrap_or_default().to_owned();
+    let name = text(&container["name"]).to_owned();
     for (part, from, called) in [
         ("requests", "defaultRequest", "request"),
         ("limits", "default", "limit"),
@@ -197,7 +197,7 @@ fn raise(to: &mut Amounts, least: Amounts) {
 }
 
 fn check(limit: &Value, asked: &RequestsAndLimits, wrong: &mut Vec<String>) {
-    let of = limit["type"].as_str().unwrap_or_default();
+    let of = text(&limit["type"]);
     let judges: [(&str, BoundCheck); 3] = [
         ("min", too_little),
         ("max", too_much),

@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use steersman_cel::{Environment, Expression, Type, Value, VariableValues};
 
 use super::policy::{BUDGET, ExpressionVariables, Policy, Rules};
+use crate::values::{items, text};
 
 /// Maximum length, in bytes, of a text that `messageExpression` returns; a longer one is ignored.
 const LONGEST_MESSAGE: usize = 5 * 1024;
@@ -38,7 +39,7 @@ impl Rules for Validating {
     );
 
     fn compile(environment: Environment, spec: &Json) -> Self {
-        let listed = |field: &str| spec[field].as_array().into_iter().flatten();
+        let listed = |field: &str| items(&spec[field]).iter();
         let validations = listed("validations").map(|one| Validation::of(&environment, one));
         let notes = listed("auditAnnotations").map(|one| {
             let results = [Type::String, Type::Null];
@@ -96,7 +97,6 @@ impl Validating {
 
 impl Validation {
     fn of(environment: &Environment, validation: &Json) -> Self {
-        let text = |field: &str| validation[field].as_str().unwrap_or_default().to_owned();
         let maker = &validation["messageExpression"];
         Self {
             rule: Expression::of(environment, &validation["expression"], &[Type::Bool]),
@@ -104,8 +104,8 @@ impl Validation {
                 let environment = environment.without_authorizer();
                 Expression::of(&environment, maker, &[Type::String])
             }),
-            message: text("message").trim().to_owned(),
-            reason: text("reason"),
+            message: text(&validation["message"]).trim().to_owned(),
+            reason: text(&validation["reason"]).to_owned(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use steersman_schema::resource::StorageKey;
 
-use crate::values::{text, texts};
+use crate::values::{items, one_or_many, text};
 
 #[derive(Debug, Default)]
 pub(crate) struct ClaimedNames(BTreeMap<StorageKey, Claim>);
@@ -25,11 +25,13 @@ impl ClaimedNames {
     pub(crate) fn record(&mut self, storage: &StorageKey, crd: &Value) {
         let names = &crd["status"]["acceptedNames"];
         let of = |fields: &[&str]| -> Vec<String> {
-            let all = fields.iter().flat_map(|field| one_or_many(&names[*field]));
+            let all = fields.iter().flat_map(|field| names_in(&names[*field]));
             all.map(str::to_owned).collect()
         };
-        let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
-        let mut judged = conditions.filter(|one| one["type"] == "NamesAccepted");
+        let conditions = items(&crd["status"]["conditions"]);
+        let mut judged = conditions
+            .iter()
+            .filter(|one| one["type"] == "NamesAccepted");
         let claim = Claim {
             group: text(&crd["spec"]["group"]).to_owned(),
             resources: of(&["plural", "singular", "shortNames"]),
@@ -72,7 +74,6 @@ impl ClaimedNames {
 }
 
 /// Returns the text, or the texts in the list, of a field; empty ones are left out.
-pub(crate) fn one_or_many(field: &Value) -> impl Iterator<Item = &str> {
-    let names = field.as_str().into_iter().chain(texts(field));
-    names.filter(|name| !name.is_empty())
+pub(crate) fn names_in(field: &Value) -> impl Iterator<Item = &str> {
+    one_or_many(field).filter(|name| !name.is_empty())
 }

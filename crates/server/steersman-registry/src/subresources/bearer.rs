@@ -8,7 +8,7 @@ use steersman_auth::{CREDENTIAL_ID, ForeignToken, SECRET_ISSUER, User};
 use steersman_store::Stored;
 
 use crate::state::registry::Registry;
-use crate::values::{self, text};
+use crate::values::{one_or_many, text};
 
 const UNKNOWN: &str = "invalid bearer token";
 /// The message that a token is bound to a Pod, Secret or Node that was deleted.
@@ -71,10 +71,10 @@ impl Registry {
         claims: &Value,
         wanted: &[String],
     ) -> Result<Vec<String>, String> {
-        let made_for: Vec<String> = match texts(&claims["aud"]) {
-            none if none.is_empty() => self.issuer.audiences().to_vec(),
-            list => list,
-        };
+        let mut made_for: Vec<String> = one_or_many(&claims["aud"]).map(str::to_owned).collect();
+        if made_for.is_empty() {
+            made_for = self.issuer.audiences().to_vec();
+        }
         let audiences = common(&made_for, wanted);
         if audiences.is_empty() {
             let quoted = |list: &[String]| {
@@ -191,10 +191,4 @@ fn is_gone(object: &Stored, now: Timestamp) -> bool {
     let deleted = object.meta("deletionTimestamp").parse::<Timestamp>();
     let deleted = deleted.and_then(|deleted| deleted.checked_add(LEEWAY));
     deleted.is_ok_and(|deleted| deleted < now)
-}
-
-/// Returns the text, or the texts in the list, of a JSON value.
-pub(super) fn texts(value: &Value) -> Vec<String> {
-    let all = value.as_str().into_iter().chain(values::texts(value));
-    all.map(str::to_owned).collect()
 }

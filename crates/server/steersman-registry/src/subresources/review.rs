@@ -8,7 +8,6 @@ use steersman_apimachinery::{go, names, order};
 use steersman_auth::{Attributes, User};
 use steersman_schema::resource::Resource;
 
-use super::bearer::texts;
 use crate::admission::attributes::WriteAdmission;
 use crate::admission::mutation_progress::MutationProgress;
 use crate::objects::managed::{self, Ownership};
@@ -16,7 +15,7 @@ use crate::requests::intake::{self, ObjectOrigin};
 use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, WriteOptions};
 use crate::state::registry::Registry;
-use crate::values::{items, text};
+use crate::values::{items, one_or_many, text};
 use crate::verbs::create::place;
 
 const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
@@ -77,7 +76,9 @@ impl Registry {
             let message = "token is required for TokenReview in authentication";
             return Err(Status::bad_request(message));
         }
-        let audiences = texts(&review["spec"]["audiences"]);
+        let audiences: Vec<String> = one_or_many(&review["spec"]["audiences"])
+            .map(str::to_owned)
+            .collect();
         review["status"] = match self.authenticate(token, &audiences, self.now) {
             Ok(known) => json!({
                 "authenticated": true,
@@ -150,6 +151,7 @@ impl Registry {
 }
 
 fn subject(spec: &Value) -> User {
+    let texts = |value: &Value| -> Vec<String> { one_or_many(value).map(str::to_owned).collect() };
     let mut user = User::new(text(&spec["user"])).uid(text(&spec["uid"]));
     user.groups = texts(&spec["groups"]);
     let extra = spec["extra"].as_object().into_iter().flatten();
@@ -296,7 +298,7 @@ fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Ve
     }
     for (index, value) in values.iter().enumerate() {
         let shown = go::printed(value);
-        for detail in names::check_label_value(value.as_str().unwrap_or_default()) {
+        for detail in names::check_label_value(text(value)) {
             let field = format!("{at}.values[{index}]");
             errors.push(FieldError::invalid(field, &shown, &detail));
         }

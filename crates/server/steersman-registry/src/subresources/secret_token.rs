@@ -50,7 +50,7 @@ impl Registry {
         let stored = self.object(("", "secrets"), namespace, secret);
         let stored = stored.filter(|stored| !stored.is_terminating());
         let stored = stored.ok_or_else(|| INVALIDATED.to_owned())?;
-        let held = STANDARD.decode(stored.look()["data"]["token"].as_str().unwrap_or_default());
+        let held = STANDARD.decode(text(&stored.look()["data"]["token"]));
         if held.as_deref().ok() != Some(token.as_bytes()) {
             return Err("service account token does not match server's copy".to_owned());
         }

@@ -9,6 +9,8 @@ use percent_encoding::{AsciiSet, percent_decode_str, percent_encode};
 use serde_json::Value;
 use steersman_apimachinery::go;
 
+use crate::values::text;
+
 /// The bytes in a path that Go's `URL.EscapedPath` percent-encodes.
 const ESCAPED: &AsciiSet = &go::QUERY
     .remove(b'$')
@@ -78,23 +80,22 @@ pub struct CallResponse {
 impl WebhookAddress {
     /// Reads a `clientConfig`. Without a URL and a Service, the result is an empty URL, to which every call fails.
     pub fn of(config: &Value) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let service = &config["service"];
         if !service.is_object() {
-            return Self::Url(text(&config["url"]));
+            return Self::Url(text(&config["url"]).to_owned());
         }
         let port = service["port"].as_u64().unwrap_or(443);
         Self::Service {
-            namespace: text(&service["namespace"]),
-            name: text(&service["name"]),
+            namespace: text(&service["namespace"]).to_owned(),
+            name: text(&service["name"]).to_owned(),
             port: u16::try_from(port).unwrap_or(443),
-            path: text(&service["path"]),
+            path: text(&service["path"]).to_owned(),
         }
     }
 
     /// Returns the `caBundle` of a `clientConfig`, decoded to PEM; empty if it is absent or no base64.
     pub fn ca(config: &Value) -> Bytes {
-        let bundle = config["caBundle"].as_str().unwrap_or_default();
+        let bundle = text(&config["caBundle"]);
         STANDARD.decode(bundle).unwrap_or_default().into()
     }
 

@@ -9,6 +9,8 @@ use steersman_schema::types::type_name;
 
 use super::call::CallResponse;
 
+use crate::values::text;
+
 pub(crate) fn review(version: &str, uid: &str, to: &str, objects: &[&Value]) -> Value {
     json!({
         "kind": "ConversionReview",
@@ -22,10 +24,9 @@ pub(crate) fn converted(version: &str, answer: &CallResponse) -> Result<Vec<Valu
     let bytes = answer.body.as_ref().map_err(Clone::clone)?;
     let mut review = parse_json(bytes)
         .map_err(|why| format!("couldn't get version/kind; json parse error: {why}"))?;
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (text(&review["apiVersion"]), text(&review["kind"]));
     if version == "v1" && (api_version != "apiextensions.k8s.io/v1" || kind != "ConversionReview") {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         return Err(format!(
             "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got {group}/{version}, Kind={kind}"
         ));
@@ -36,7 +37,7 @@ pub(crate) fn converted(version: &str, answer: &CallResponse) -> Result<Vec<Valu
     };
     let uid = text(&response["uid"]);
     if version == "v1" && uid != answer.uid {
-        let (expected, uid) = (go::quote(&answer.uid), go::quote(&uid));
+        let (expected, uid) = (go::quote(&answer.uid), go::quote(uid));
         return Err(format!("expected response.uid={expected}, got {uid}"));
     }
     let status = text(&response["result"]["status"]);
@@ -45,7 +46,7 @@ pub(crate) fn converted(version: &str, answer: &CallResponse) -> Result<Vec<Valu
         return Err(if message.is_empty() {
             format!("response.result.status was '{status}', not 'Success'")
         } else {
-            message
+            message.to_owned()
         });
     }
     match response["convertedObjects"].take() {
@@ -62,20 +63,19 @@ pub(crate) fn restored(
     at: usize,
 ) -> Result<Value, String> {
     let invalid = |why: String| format!("returned invalid converted object at index {at}: {why}");
-    let text = |object: &Value, field: &str| object[field].as_str().unwrap_or_default().to_owned();
-    let found = text(&converted, "apiVersion");
+    let found = text(&converted["apiVersion"]);
     if found != to {
         let why = format!("invalid groupVersion (expected {to}, received {found})");
         return Err(invalid(why));
     }
-    let (expected, found) = (text(original, "kind"), text(&converted, "kind"));
+    let (expected, found) = (text(&original["kind"]), text(&converted["kind"]));
     if expected != found {
         let why = format!("invalid kind (expected {expected}, received {found})");
         return Err(invalid(why));
     }
     let (before, after) = (&original["metadata"], &converted["metadata"]);
     for (field, named) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
-        let (expected, found) = (text(before, field), text(after, field));
+        let (expected, found) = (text(&before[field]), text(&after[field]));
         if expected != found {
             return Err(invalid(format!(
                 "must have the same {named}: {expected} != {found}"
