@@ -155,8 +155,8 @@ impl Registry {
         };
         let subsets = of("endpoints").map(|found| items(&found.value["subsets"]));
         for subset in subsets.unwrap_or_default() {
-            let mut own = items(&subset["ports"]).iter();
-            let found = own.find(|one| one["name"] == asked["name"]);
+            let own = items(&subset["ports"]);
+            let found = own.iter().find(|one| one["name"] == asked["name"]);
             let ip = subset["addresses"][0]["ip"].as_str();
             let target = found.and_then(|one| u16::try_from(one["port"].as_u64()?).ok());
             if let (Some(ip), Some(target)) = (ip, target) {
@@ -170,9 +170,9 @@ impl Registry {
             let own = value["metadata"]["labels"][label] == *name;
             let of_port = |one: &&Value| one["name"] == asked["name"] || ports.len() == 1;
             let port = items(&value["ports"]).iter().find(of_port)?["port"].as_u64()?;
-            let mut endpoints = items(&value["endpoints"]).iter();
-            let ready = endpoints.find(|one| one["conditions"]["ready"] != false)?;
-            let ip = ready["addresses"][0].as_str()?;
+            let endpoints = items(&value["endpoints"]);
+            let ready = |one: &&Value| one["conditions"]["ready"] != false;
+            let ip = endpoints.iter().find(ready)?["addresses"][0].as_str()?;
             let port = u16::try_from(port).ok()?;
             own.then(|| (ip.to_owned(), port))
         });

@@ -105,6 +105,8 @@ fn aggregated(
 }
 
 fn labels_of(role: &Stored) -> Value {
-    let own = |(key, value): (&str, &str)| (key.to_owned(), Value::from(value));
-    role.labels().map(own).collect()
+    let labels = role.labels();
+    labels
+        .map(|(key, value)| (key.to_owned(), Value::from(value)))
+        .collect()
 }

@@ -6,13 +6,14 @@ use crate::requests::metadata;
 use crate::values::items;
 
 pub(crate) fn find<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    let mut all = items(&object["status"]["conditions"]).iter();
-    all.find(|one| one["type"] == kind)
+    let all = items(&object["status"]["conditions"]);
+    all.iter().find(|one| one["type"] == kind)
 }
 
 pub(crate) fn find_true<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    let mut all = items(&object["status"]["conditions"]).iter();
-    all.find(|one| one["type"] == kind && one["status"] == "True")
+    let all = items(&object["status"]["conditions"]);
+    all.iter()
+        .find(|one| one["type"] == kind && one["status"] == "True")
 }
 
 /// Replaces the condition of the same type in `status.conditions`, or appends the new condition.

@@ -161,8 +161,9 @@ pub(crate) fn named_beside(
         (Subresource::Status, rule @ StatusMetadata::KeptButOwned) => {
             let fields = rule.kept().iter();
             let fields = fields.filter(|name| **name != "deletionTimestamp");
-            let sent = |name: &&str| ((*name).to_owned(), sent(name).unwrap_or_default());
-            fields.map(sent).collect()
+            fields
+                .map(|name| ((*name).to_owned(), sent(name).unwrap_or_default()))
+                .collect()
         }
         _ => return None,
     };
@@ -197,11 +198,13 @@ pub(crate) fn same_but_times(draft: &mut Draft, stored: &Stored) -> bool {
 pub(crate) fn differ_in_times(new: Option<&str>, old: Option<&str>) -> bool {
     let timeless = |managed: Option<&str>| {
         let entries: Vec<Value> = serde_json::from_str(managed?).ok()?;
-        let text = |mut entry: Value| {
-            metadata::members(&mut entry).remove("time");
-            entry.to_string()
-        };
-        let mut texts: Vec<String> = entries.into_iter().map(text).collect();
+        let mut texts: Vec<String> = entries
+            .into_iter()
+            .map(|mut entry| {
+                metadata::members(&mut entry).remove("time");
+                entry.to_string()
+            })
+            .collect();
         texts.sort_unstable();
         Some(texts)
     };

@@ -98,7 +98,8 @@ impl Registry {
     }
 
     fn prioritize(&self, admission: &WriteAdmission<'_>, pod: &mut Value) -> Result<(), Status> {
-        let (named, mut default) = (text(&pod["spec"]["priorityClassName"]), None);
+        let named = text(&pod["spec"]["priorityClassName"]);
+        let mut default = None;
         let (priority, preemption) = if named.is_empty() {
             let found = self.default_priority();
             default = found.map(|class| class.name.to_string());

@@ -34,9 +34,9 @@ pub(crate) fn sign_for(user: &User, request: &mut Value) {
 /// Sets the times of conditions that the client left out. While a condition's status stays, its transition time does.
 pub(crate) fn time_conditions(request: &mut Value, old: &Value, now: Timestamp) {
     let now = Value::from(metadata::time(now));
+    let before = items(&old["status"]["conditions"]);
     for condition in items_mut(&mut request["status"], "conditions") {
-        let mut before = items(&old["status"]["conditions"]).iter();
-        let same = before.find(|known| {
+        let same = before.iter().find(|known| {
             known["type"] == condition["type"] && known["status"] == condition["status"]
         });
         let changed = same.map_or(&now, |same| &same["lastTransitionTime"]);

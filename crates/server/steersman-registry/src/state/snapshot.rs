@@ -134,11 +134,14 @@ impl Snapshot {
 impl Registry {
     /// Takes a snapshot of the current state of the registry.
     pub fn snapshot(&self) -> Snapshot {
-        let stored = |storage: &StorageKey| {
-            let objects = self.store.list(storage, None).cloned();
-            (storage.clone(), objects.collect::<Vec<_>>())
-        };
-        let mut storages: Vec<_> = self.store.storages().map(stored).collect();
+        let mut storages: Vec<(StorageKey, Vec<Arc<Stored>>)> = self
+            .store
+            .storages()
+            .map(|storage| {
+                let objects = self.store.list(storage, None).cloned();
+                (storage.clone(), objects.collect())
+            })
+            .collect();
         storages.sort_by(|left, right| left.0.cmp(&right.0));
         Snapshot {
             revision: self.store.revision(),

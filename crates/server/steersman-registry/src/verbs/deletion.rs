@@ -86,8 +86,10 @@ pub(crate) fn begun(
     if !terminating && !has_grace(resource) {
         mark(value, 0, now);
     }
-    let period = metadata::of(value).entry("deletionGracePeriodSeconds");
-    period.or_insert(json!(0));
+    let fields = metadata::of(value);
+    fields
+        .entry("deletionGracePeriodSeconds")
+        .or_insert(json!(0));
     DeletionStart::Waits
 }
 
@@ -177,8 +179,9 @@ fn mark(object: &mut Value, grace: i64, now: Timestamp) {
     let due = now.saturating_add(SignedDuration::from_secs(grace));
     let due = due.unwrap_or(now);
     let fields = metadata::of(object);
-    let time = fields.entry("deletionTimestamp");
-    time.or_insert_with(|| Value::String(metadata::time(due)));
+    fields
+        .entry("deletionTimestamp")
+        .or_insert_with(|| Value::String(metadata::time(due)));
     fields.insert("deletionGracePeriodSeconds".to_owned(), json!(grace));
     let generation = fields.get("generation").and_then(Value::as_i64);
     if let Some(generation) = generation.filter(|generation| *generation > 0) {

@@ -104,8 +104,8 @@ impl Registry {
             body = scale::rescale(resource, shown.value(), &body)?;
             sent = self.read(resource, &mut body, ObjectOrigin::Body, checked.1)?;
         }
-        let (origin, ownership) = (ObjectOrigin::Body, Ownership::Track(options));
-        let write = ObjectWrite::new(target, stored, origin, options, ownership);
+        let ownership = Ownership::Track(options);
+        let write = ObjectWrite::new(target, stored, ObjectOrigin::Body, options, ownership);
         self.write(&write, (body, sent))
     }
 

@@ -116,8 +116,10 @@ pub(crate) fn read(
     answer: &CallResponse,
 ) -> Result<WebhookDecision, String> {
     const UNREAD: &str = "failed to call webhook: couldn't get version/kind; json parse error";
-    let bytes = answer.body.as_ref();
-    let bytes = bytes.map_err(|why| format!("failed to call webhook: {why}"))?;
+    let bytes = answer
+        .body
+        .as_ref()
+        .map_err(|why| format!("failed to call webhook: {why}"))?;
     let review = parse_json(bytes).map_err(|why| format!("{UNREAD}: {why}"))?;
     if !review.is_object() {
         let found = type_name(&review);

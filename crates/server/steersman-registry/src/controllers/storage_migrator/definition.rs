@@ -58,8 +58,10 @@ impl Registry {
                 "The migration has succeeded but the stored versions have not been updated due to a generation mismatch",
             ),
         };
-        let mut versions = items(&value["spec"]["versions"]).iter();
-        let version = versions.find(|one| one["storage"] == true && is_same);
+        let versions = items(&value["spec"]["versions"]);
+        let version = versions
+            .iter()
+            .find(|one| one["storage"] == true && is_same);
         self.write_definition(&definition, why, version.map(|one| &one["name"]))
     }
 

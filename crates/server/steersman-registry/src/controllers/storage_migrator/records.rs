@@ -188,10 +188,9 @@ impl Registry {
         candidate: &MigrationCandidate,
     ) -> Option<MigrationCandidate> {
         let resource = self.catalogue.of_storage(storage)?;
-        let MigrationCandidate {
-            namespace, name, ..
-        } = candidate;
-        let found = self.store.get(storage, namespace, name)?;
+        let found = self
+            .store
+            .get(storage, &candidate.namespace, &candidate.name)?;
         is_outdated(resource, found).then(|| self::candidate(found))
     }
 

@@ -103,9 +103,10 @@ pub(super) fn host_paths(pod: &Pod<'_>) -> Option<Violation> {
 
 pub(super) fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
     fn ports(container: &Value) -> impl Iterator<Item = i64> {
-        let ports = items(&container["ports"]).iter();
-        let numbers = ports.filter_map(|port| port["hostPort"].as_i64());
-        numbers.filter(|port| *port != 0)
+        items(&container["ports"])
+            .iter()
+            .filter_map(|port| port["hostPort"].as_i64())
+            .filter(|port| *port != 0)
     }
     let containers = pod.named(|container| ports(container).next().is_some());
     let all = pod.containers().flat_map(ports);
