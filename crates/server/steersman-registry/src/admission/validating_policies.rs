@@ -210,8 +210,8 @@ impl Registry {
 
 /// Returns the name of a policy and of its binding, as error messages print them.
 fn name_of(policy: &Policy, binding: Option<&Binding>) -> String {
-    let binding = binding.map(|binding| format!(" with binding '{}'", binding.name));
-    let binding = binding.unwrap_or_default();
+    let with_binding = |binding: &Binding| format!(" with binding '{}'", binding.name);
+    let binding = binding.map_or_else(String::new, with_binding);
     format!("ValidatingAdmissionPolicy '{}'{binding}", policy.name)
 }
 

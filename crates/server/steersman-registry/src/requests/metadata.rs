@@ -149,9 +149,11 @@ fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<Fiel
     let (new, old) = (&new["metadata"], &old["metadata"]);
     if !old["deletionTimestamp"].is_null() {
         let had = items(&old["finalizers"]);
-        let added = items(&new["finalizers"]).iter();
-        let added = added.filter(|one| !had.contains(one));
-        let added: Vec<String> = added.map(Value::to_string).collect();
+        let added: Vec<String> = items(&new["finalizers"])
+            .iter()
+            .filter(|one| !had.contains(one))
+            .map(Value::to_string)
+            .collect();
         if !added.is_empty() {
             let detail = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",

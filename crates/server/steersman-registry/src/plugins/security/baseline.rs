@@ -226,9 +226,11 @@ pub(super) fn sysctls(pod: &Pod<'_>) -> Option<Violation> {
         let mut known = SYSCTLS.iter();
         known.any(|(from, known)| *known == name && pod.version >= *from)
     };
-    let all = items(pod.context("sysctls")).iter();
-    let all = all.filter_map(|one| one["name"].as_str());
-    let bad: Vec<&str> = all.filter(|name| !safe(name)).collect();
+    let bad: Vec<&str> = items(pod.context("sysctls"))
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .filter(|name| !safe(name))
+        .collect();
     (!bad.is_empty()).then(|| ("forbidden sysctls", bad.join(", ")))
 }
 
