@@ -64,8 +64,10 @@ pub(crate) fn paths(input: &[u8]) {
     let (head, body) = split(input, b"\n\n");
     let head = String::from_utf8_lossy(head);
     let mut lines = head.lines();
-    let first = lines.next().and_then(|line| line.split_once(' '));
-    let (method, uri) = first.unwrap_or(("GET", "/"));
+    let (method, uri) = lines
+        .next()
+        .and_then(|line| line.split_once(' '))
+        .unwrap_or(("GET", "/"));
     let headers: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(": ")).collect();
     ask(world, method, uri, &headers, body);
 }

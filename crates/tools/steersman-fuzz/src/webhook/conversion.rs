@@ -165,12 +165,17 @@ fn metadata(object: &Value) -> Value {
 fn has_members(value: &Value, other: &Value) -> bool {
     match (value, other) {
         (Value::Object(value), Value::Object(other)) => other.iter().all(|(name, other)| {
-            let member = value.get(name);
-            other.is_null() || member.is_some_and(|value| has_members(value, other))
+            other.is_null()
+                || value
+                    .get(name)
+                    .is_some_and(|value| has_members(value, other))
         }),
         (Value::Array(value), Value::Array(other)) => {
-            let mut pairs = value.iter().zip(other);
-            value.len() == other.len() && pairs.all(|(value, other)| has_members(value, other))
+            value.len() == other.len()
+                && value
+                    .iter()
+                    .zip(other)
+                    .all(|(value, other)| has_members(value, other))
         }
         (value, other) => value == other,
     }

@@ -131,8 +131,10 @@ pub(crate) fn check_kind(sent: &Value, answer: &Value, group: &str, kind: &str) 
 }
 
 pub(crate) fn conversions() -> Conversions {
-    let hub = Conversions::new().hub::<Shop>();
-    hub.spoke::<BetaShop>().spoke::<AlphaShop>()
+    Conversions::new()
+        .hub::<Shop>()
+        .spoke::<BetaShop>()
+        .spoke::<AlphaShop>()
 }
 
 /// Replaces an object by any other value. An absent value counts as null.
