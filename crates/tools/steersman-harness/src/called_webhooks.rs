@@ -38,10 +38,10 @@ pub(crate) fn call(server: &ApiServer, webhooks: &WebhookServer) -> Result<(), H
     let converted = webhooks.converted_kinds();
     for definition in server.list(DEFINITIONS, "") {
         let spec = &definition["spec"];
-        let mut converted = converted.iter();
-        if converted
-            .any(|kind| spec["group"] == kind.group() && spec["names"]["kind"] == kind.kind())
-        {
+        let is_converted = converted
+            .iter()
+            .any(|kind| spec["group"] == kind.group() && spec["names"]["kind"] == kind.kind());
+        if is_converted {
             let name = definition["metadata"]["name"].as_str().unwrap_or_default();
             let conversion = json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": {
                 "conversionReviewVersions": ["v1"],

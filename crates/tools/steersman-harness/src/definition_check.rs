@@ -52,8 +52,11 @@ pub fn check_definition(
     let json = serde_json::to_value(definition);
     let json = json.map_err(|error| invalid(vec![error.to_string()]))?;
     definition_check::check_definition(&json).map_err(|errors| {
-        let problems = errors.iter();
-        let problems = problems.map(|error| format!("{}: {}", error.field, error.message));
-        invalid(problems.collect())
+        invalid(
+            errors
+                .iter()
+                .map(|error| format!("{}: {}", error.field, error.message))
+                .collect(),
+        )
     })
 }

@@ -176,8 +176,9 @@ impl RoundTrips {
                     scope.spawn(move || {
                         own.find_map(|at| {
                             let seed = self.seed.wrapping_add(at);
-                            let checked = self.check_object(seed, versions);
-                            checked.err().map(|error| (at, error))
+                            self.check_object(seed, versions)
+                                .err()
+                                .map(|error| (at, error))
                         })
                     })
                 })
@@ -223,8 +224,9 @@ impl RoundTrips {
         versions: &[&Value],
     ) -> Result<(), RoundTripError> {
         let group = json_text(&self.definition["spec"]["group"]);
-        let names = versions.iter();
-        let names = names.filter_map(|version| version["name"].as_str());
+        let names = versions
+            .iter()
+            .filter_map(|version| version["name"].as_str());
         let names: Vec<String> = names.map(str::to_owned).collect();
         let failed = |problem| RoundTripError {
             seed,
