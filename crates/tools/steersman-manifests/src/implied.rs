@@ -28,14 +28,19 @@ pub(crate) fn work(operator: &Operator) -> RuleSet {
     for controller in controllers {
         rules.merge(&of_controller(operator, controller));
     }
-    let kinds = operator.description.kinds.iter();
     // If a controller also needs the kind, its reason is more specific.
-    let cached = kinds.filter(|kind| !controllers.iter().any(|one| reads(one, kind)));
-    let cached = cached.map(|kind| on(kind, READ));
+    let cached = operator
+        .description
+        .kinds
+        .iter()
+        .filter(|kind| !controllers.iter().any(|one| reads(one, kind)))
+        .map(|kind| on(kind, READ));
     rules.merge(&implied("the cache holds them", cached));
     if !controllers.is_empty() {
-        let own = operator.own.iter();
-        let finalizers = own.map(|own| part(&own.group, &own.plural, "finalizers", &["update"]));
+        let finalizers = operator
+            .own
+            .iter()
+            .map(|own| part(&own.group, &own.plural, "finalizers", &["update"]));
         let reason = "owner references to them may block their deletion";
         rules.merge(&implied(reason, finalizers));
         rules.merge(&events("controllers record Events"));
@@ -90,8 +95,12 @@ pub(crate) fn cluster_events(operator: &Operator) -> RuleSet {
         Some(primary) => !primary.namespaced,
         None => controller.watched.iter().any(|kind| !kind.namespaced),
     };
-    let mut controllers = operator.description.controllers.iter();
-    match controllers.any(is_about_cluster) {
+    match operator
+        .description
+        .controllers
+        .iter()
+        .any(is_about_cluster)
+    {
         true => events("Events about objects without a namespace are here"),
         false => RuleSet::default(),
     }
@@ -108,8 +117,11 @@ pub(crate) fn definitions(operator: &Operator) -> RuleSet {
     let create = PolicyRule::new(DEFINITIONS, &[resource], &["create"]);
     let write = PolicyRule::new(DEFINITIONS, &[resource], &["get", "patch"]).named(&names);
     let stored = part(DEFINITIONS, resource, "status", &["patch"]).named(&names);
-    let (group, verbs) = ("storagemigration.k8s.io", &["create", "get", "delete"]);
-    let migrations = PolicyRule::new(group, &["storageversionmigrations"], verbs);
+    let migrations = PolicyRule::new(
+        "storagemigration.k8s.io",
+        &["storageversionmigrations"],
+        &["create", "get", "delete"],
+    );
     // Objects are migrated in all namespaces. A definition with a single version has nothing to migrate: while a
     // removed version still has objects, it stays listed as not served.
     let is_limited = |own: &OwnKind| {

@@ -42,8 +42,11 @@ pub(crate) fn files(operator: &Operator, rules: &RuleSet) -> Files {
         folder.add(file, FROM_PROGRAM, &yaml::document(&object));
     };
     let reader = format!("{name}-metrics-reader");
-    let rules = permissions::metrics_reader();
-    for_users("metrics_reader_role.yaml", &reader, &rules);
+    for_users(
+        "metrics_reader_role.yaml",
+        &reader,
+        &permissions::metrics_reader(),
+    );
     for own in &operator.own {
         for role in USER_ROLES {
             let (kind, user) = (kind_word(operator, own), role.user);
@@ -57,10 +60,14 @@ pub(crate) fn files(operator: &Operator, rules: &RuleSet) -> Files {
 
 /// Adds roles of the operator's service account to one file, and their bindings to another.
 fn granted(folder: &mut Folder, operator: &Operator, file: &str, from: &str, grants: &[RoleGrant]) {
-    let roles = grants.iter().map(|one| role_text(one, &operator.name));
-    let roles: Vec<String> = roles.collect();
-    let bindings = grants.iter().map(|one| binding_text(operator, one));
-    let bindings: Vec<String> = bindings.collect();
+    let roles: Vec<String> = grants
+        .iter()
+        .map(|one| role_text(one, &operator.name))
+        .collect();
+    let bindings: Vec<String> = grants
+        .iter()
+        .map(|one| binding_text(operator, one))
+        .collect();
     folder.add(&format!("{file}.yaml"), from, &roles.join("---\n"));
     let file = format!("{file}_binding.yaml");
     folder.add(&file, FROM_PROGRAM, &bindings.join("---\n"));
@@ -68,8 +75,9 @@ fn granted(folder: &mut Folder, operator: &Operator, file: &str, from: &str, gra
 
 /// Returns whether a file has a role for users of the operator's kinds.
 pub(crate) fn is_for_users(path: &str) -> bool {
-    let mut roles = USER_ROLES.iter();
-    roles.any(|role| path.ends_with(&format!("_{}_role.yaml", role.user)))
+    USER_ROLES
+        .iter()
+        .any(|role| path.ends_with(&format!("_{}_role.yaml", role.user)))
 }
 
 /// Returns a kind as a part of names; with its group if another group has the same kind.

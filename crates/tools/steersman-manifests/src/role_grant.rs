@@ -54,8 +54,11 @@ impl RoleGrant {
             verb,
             reasons,
         };
-        let permissions = self.rules.permissions().into_iter();
-        permissions.map(permission).collect()
+        self.rules
+            .permissions()
+            .into_iter()
+            .map(permission)
+            .collect()
     }
 }
 

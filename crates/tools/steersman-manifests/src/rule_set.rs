@@ -259,11 +259,13 @@ impl ReasonedRule {
                 by_reason.entry(reason).or_default().push(&granted.verb);
             }
         }
-        let lines = by_reason.into_iter();
-        let lines = lines.map(|(reason, verbs)| match verbs.len() == self.verbs.len() {
-            true => reason.to_string(),
-            false => format!("{reason} ({})", verbs.join(", ")),
-        });
+        let are_all = |verbs: &[&str]| verbs.len() == self.verbs.len();
+        let lines = by_reason
+            .into_iter()
+            .map(|(reason, verbs)| match are_all(&verbs) {
+                true => reason.to_string(),
+                false => format!("{reason} ({})", verbs.join(", ")),
+            });
         lines.collect()
     }
 }
@@ -301,8 +303,10 @@ fn ranked(verbs: &Verbs) -> Vec<GrantedVerb> {
     if let Some(reasons) = verbs.get(ANY) {
         return vec![granted(ANY, reasons)];
     }
-    let verbs = verbs.iter().map(|(verb, reasons)| granted(verb, reasons));
-    let mut verbs: Vec<GrantedVerb> = verbs.collect();
+    let mut verbs: Vec<GrantedVerb> = verbs
+        .iter()
+        .map(|(verb, reasons)| granted(verb, reasons))
+        .collect();
     verbs.sort();
     verbs
 }

@@ -44,8 +44,9 @@ pub(crate) fn configurations(operator: &Operator) -> Vec<Value> {
         (true, "MutatingWebhookConfiguration", "mutate"),
         (false, "ValidatingWebhookConfiguration", "validate"),
     ];
-    let kinds = kinds.iter();
-    let kinds = kinds.filter(|(mutates, ..)| operator.has_webhooks(*mutates));
+    let kinds = kinds
+        .iter()
+        .filter(|(mutates, ..)| operator.has_webhooks(*mutates));
     let configurations = kinds.map(|(mutates, kind, verb)| {
         let mut names = WebhookNames::default();
         let webhooks = operator.description.webhooks.iter();

@@ -20,8 +20,10 @@ pub(crate) fn files(operator: &Operator) -> Files {
         folder.add(name, FROM_PROGRAM, &fill(template, operator));
     };
     let mut manager = Folder::new("manager");
-    let documents = namespace(operator).into_iter();
-    let documents: Vec<String> = documents.chain([deployment(operator)]).collect();
+    let documents: Vec<String> = namespace(operator)
+        .into_iter()
+        .chain([deployment(operator)])
+        .collect();
     manager.add("manager.yaml", FROM_PROGRAM, &documents.join("---\n"));
     add(&mut manager, "metrics_service.yaml", METRICS_SERVICE);
     if operator.options.replicas > 1 {
@@ -35,8 +37,10 @@ pub(crate) fn files(operator: &Operator) -> Files {
     let mut prometheus = Folder::new("prometheus");
     add(&mut prometheus, "monitor.yaml", MONITOR);
     add(&mut prometheus, "alerts.yaml", ALERTS);
-    let folders = [manager, traffic, prometheus].into_iter();
-    folders.flat_map(Folder::finish).collect()
+    [manager, traffic, prometheus]
+        .into_iter()
+        .flat_map(Folder::finish)
+        .collect()
 }
 
 /// Returns the manifest of the namespace; `None` unless the manifests create it.

@@ -118,10 +118,10 @@ fn is_line(items: &[Value]) -> bool {
 }
 
 fn sorted(map: &Map<String, Value>, is_of_names: bool) -> Vec<(&String, &Value)> {
-    let place = |key: &str| FIRST.iter().position(|first| *first == key);
-    let rank = |key: &str| match is_of_names {
-        true => 0,
-        false => place(key).unwrap_or(FIRST.len()),
+    let first: &[&str] = if is_of_names { &[] } else { FIRST };
+    let rank = |key: &str| {
+        let place = first.iter().position(|one| *one == key);
+        place.unwrap_or(first.len())
     };
     let mut entries: Vec<(&String, &Value)> = map.iter().collect();
     entries.sort_by_key(|(key, _)| (rank(key), *key));
