@@ -38,13 +38,16 @@ use crate::samples::{Sample, TOGETHER};
 use crate::world::Worlds;
 
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec<Figure>> {
-    let (few, many, runs) = match quick {
-        true => (200, 500, 2),
-        false => (10_000, 50_000, 5),
+    let (timed_objects, weighed_objects, runs) = if quick {
+        (200, 500, 2)
+    } else {
+        (10_000, 50_000, 5)
     };
     let mut figures = Figures::shown();
-    figures.measure(timed(worlds, few, runs)).await?;
-    figures.measure(weighed(worlds, many, runs)).await?;
+    figures.measure(timed(worlds, timed_objects, runs)).await?;
+    figures
+        .measure(weighed(worlds, weighed_objects, runs))
+        .await?;
     figures.measure(unseen::measure_all(runs, quick)).await?;
     figures.measure(outage::measure_all(quick)).await?;
     Ok(figures.all())

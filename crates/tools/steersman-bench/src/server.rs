@@ -70,15 +70,18 @@ pub(crate) async fn measure(quick: bool, program: Option<&Path>) -> BenchResult<
         figures.measure(program::start(program, runs)).await?;
         figures.measure(environment::start(program, runs)).await?;
         progress(format!("{} programs at once", size.servers));
-        let many = program::many(program, size.servers);
-        figures.measure(many).await?;
+        figures
+            .measure(program::many(program, size.servers))
+            .await?;
         progress(format!("{} definitions", size.definitions));
-        let many = definitions::many(program, size.definitions, size.runs);
-        figures.measure(many).await?;
+        figures
+            .measure(definitions::many(program, size.definitions, size.runs))
+            .await?;
         progress("writes that survive the end of the program");
         let span = Duration::from_secs(size.seconds.min(3));
-        let writes = durability::writes(program, size.runs.min(3), span);
-        figures.measure(writes).await?;
+        figures
+            .measure(durability::writes(program, size.runs.min(3), span))
+            .await?;
     }
     progress(format!("{} Pods in process", size.objects));
     figures.measure(in_process(size)).await?;

@@ -29,9 +29,12 @@ impl ServerApart {
             server
                 .create(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))?;
         }
-        let own = server.clone();
-        let serving = runtime.spawn(async move { own.serve("127.0.0.1:0").await });
-        let serving = serving.await??;
+        let serving = {
+            let server = server.clone();
+            runtime
+                .spawn(async move { server.serve("127.0.0.1:0").await })
+                .await??
+        };
         let kubeconfig = NamedTempFile::new()?;
         serving.write_kubeconfig(kubeconfig.path())?;
         Ok(Self {
@@ -58,6 +61,8 @@ impl Drop for ServerApart {
 }
 
 pub(super) fn one_thread() -> BenchResult<Runtime> {
-    let mut builder = Builder::new_multi_thread();
-    Ok(builder.worker_threads(1).enable_all().build()?)
+    Ok(Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?)
 }

@@ -76,8 +76,10 @@ pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
             let id = format!("load/{name}/{controllers}");
             let what =
                 format!("{what}, {controllers} controller{plural} of the same {kinds} kinds");
-            let figure = Figure::new(&id, what, "", own).beside(KUBE_RUNTIME, peer);
-            figure.at_most(kinds as f64).guarded()
+            Figure::new(&id, what, "", own)
+                .beside(KUBE_RUNTIME, peer)
+                .at_most(kinds as f64)
+                .guarded()
         };
         progress(format!("requests of {controllers} controllers"));
         let own = count(MeasuredCache::Defaults, true).await?;

@@ -71,8 +71,10 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Be
     };
     let cache = Cache::new(options(asked)?)?;
     let informers = cache.informers_of::<V>(&Kind::of::<K>())?;
-    let first = informers.into_iter().next();
-    let informer = first.ok_or("the cache has no informer")?;
+    let informer = informers
+        .into_iter()
+        .next()
+        .ok_or("the cache has no informer")?;
     let cancel = CancellationToken::new();
     let running = tokio::spawn(cache.run(client_config.clone(), cancel.clone()));
     cache.wait_for_sync().await?;

@@ -109,8 +109,10 @@ pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
 
 /// Measures one operator on a server of its own.
 async fn one(documents: u64, is_peer: bool) -> BenchResult<PortFigures> {
-    let mut worlds = Worlds::of(None).await?;
-    let mut world = worlds.start(Sample::Document, documents).await?;
+    let mut world = Worlds::of(None)
+        .await?
+        .start(Sample::Document, documents)
+        .await?;
     let role = ClientRole::Port {
         kubeconfig: world.kubeconfig().to_owned(),
         documents,

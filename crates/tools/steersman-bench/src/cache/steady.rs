@@ -95,8 +95,10 @@ async fn soak(size: SteadySize) -> BenchResult<Vec<Figure>> {
         seconds: size.soak_seconds,
     };
     let lived = live(size, order, size.soak_seconds).await?;
-    let settled = lived.resident.get(size.settled.saturating_sub(1)..);
-    let settled = settled.unwrap_or_default();
+    let settled = lived
+        .resident
+        .get(size.settled.saturating_sub(1)..)
+        .unwrap_or_default();
     let few = settled.len().min(3);
     let (before, after) = (&settled[..few], &settled[settled.len() - few..]);
     let what = format!(

@@ -63,8 +63,9 @@ pub(super) fn measure(objects: u64) -> BenchResult<UnseenCost> {
     let served = ServedPods::with(objects)?;
     served.informer.add_index("batch", batch)?;
     let keys = served.informer.store().keys(&ListOptions::new())?;
-    let parts = keys.split_at_checked(UNSEEN);
-    let (written, others) = parts.ok_or("there are too few Pods")?;
+    let (written, others) = keys
+        .split_at_checked(UNSEEN)
+        .ok_or("there are too few Pods")?;
     let reader = served.client.for_request(RequestId::new("readers", 0));
     let before = served.runtime.block_on(read(&reader, others, objects))?;
     served.write_unseen(written)?;
@@ -83,8 +84,9 @@ async fn read(client: &Client, keys: &[ObjectKey], objects: u64) -> BenchResult<
     };
     let get = Rounds::MANY.timed_async(some.len(), get).await?;
     let batches = (0..objects / TOGETHER).map(|batch| batch.to_string());
-    let batches = batches.map(|batch| ListOptions::new().index("batch", batch));
-    let batches: Vec<ListOptions> = batches.collect();
+    let batches: Vec<ListOptions> = batches
+        .map(|batch| ListOptions::new().index("batch", batch))
+        .collect();
     let list = |at: usize| {
         let read = client.list::<Pod>(&batches[at]);
         async { read.await.is_ok_and(|found| found.len() as u64 == TOGETHER) }

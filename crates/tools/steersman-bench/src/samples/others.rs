@@ -89,15 +89,22 @@ pub(super) fn event(number: u64, namespace: &str) -> Value {
     let (app, set, own) = (rng.u64(..400), hex(&mut rng, 10), hex(&mut rng, 5));
     let pod = format!("svc-{app:03}-{set}-{own}");
     let node = format!("node-{:04}", rng.u64(..1000));
-    let cause = rng.u64(..3);
-    let reason = ["Scheduled", "Pulled", "Unhealthy"][cause as usize];
-    let message = match cause {
-        0 => format!("Successfully assigned {namespace}/{pod} to {node}"),
-        1 => "Container image is already present on machine".to_owned(),
-        _ => {
-            let status = 500 + rng.u64(..4);
-            format!("Readiness probe failed: HTTP probe failed with statuscode: {status}")
-        }
+    let (reason, message) = match rng.u64(..3) {
+        0 => (
+            "Scheduled",
+            format!("Successfully assigned {namespace}/{pod} to {node}"),
+        ),
+        1 => (
+            "Pulled",
+            "Container image is already present on machine".to_owned(),
+        ),
+        _ => (
+            "Unhealthy",
+            format!(
+                "Readiness probe failed: HTTP probe failed with statuscode: {}",
+                500 + rng.u64(..4)
+            ),
+        ),
     };
     let time = "2026-11-01T10:20:30Z";
     json!({

@@ -120,26 +120,32 @@ fn container(name: &str, image: &str, env: &[Value]) -> Value {
 }
 
 fn status(rng: &mut Rng, containers: &[(&str, &str)]) -> Value {
-    let [a, b, c] = [(); 3].map(|()| rng.u64(..255));
-    let address = format!("10.{a}.{b}.{c}");
+    let address = format!(
+        "10.{}.{}.{}",
+        rng.u64(..255),
+        rng.u64(..255),
+        rng.u64(..255)
+    );
     let kinds = [
         "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled",
     ];
     let conditions =
         kinds.map(|kind| json!({"type": kind, "status": "True", "lastTransitionTime": TIME}));
-    let containers = containers.iter().map(|(name, image)| {
-        json!({
-            "name": name,
-            "image": image,
-            "imageID": format!("{image}@sha256:{}", hex(rng, 64)),
-            "containerID": format!("containerd://{}", hex(rng, 64)),
-            "ready": true,
-            "started": true,
-            "restartCount": 0,
-            "state": {"running": {"startedAt": TIME}},
+    let containers: Vec<Value> = containers
+        .iter()
+        .map(|(name, image)| {
+            json!({
+                "name": name,
+                "image": image,
+                "imageID": format!("{image}@sha256:{}", hex(rng, 64)),
+                "containerID": format!("containerd://{}", hex(rng, 64)),
+                "ready": true,
+                "started": true,
+                "restartCount": 0,
+                "state": {"running": {"startedAt": TIME}},
+            })
         })
-    });
-    let containers: Vec<Value> = containers.collect();
+        .collect();
     json!({
         "phase": "Running",
         "podIP": address,

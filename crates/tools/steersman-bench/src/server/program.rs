@@ -102,8 +102,9 @@ impl ProgramServer {
 
 /// Returns the certificate of the authority in a kubeconfig that the program wrote.
 fn authority(kubeconfig: &str) -> BenchResult<String> {
-    let parts = kubeconfig.split_once("certificate-authority-data: ");
-    let (_, rest) = parts.ok_or("the kubeconfig has no authority")?;
+    let (_, rest) = kubeconfig
+        .split_once("certificate-authority-data: ")
+        .ok_or("the kubeconfig has no authority")?;
     let encoded = rest.lines().next().unwrap_or_default();
     Ok(String::from_utf8(STANDARD.decode(encoded)?)?)
 }

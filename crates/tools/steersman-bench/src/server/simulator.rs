@@ -27,13 +27,15 @@ pub(crate) struct SimulatorTask {
 /// Waits until all Pods of these Deployments are ready, and returns the time in seconds.
 pub(crate) async fn bring_up(task: SimulatorTask) -> BenchResult<f64> {
     let (pods, deployments) = (task.pods, task.deployments);
-    let speed = match task.brisk {
-        true => Speed::brisk(),
-        false => Speed::instant(),
+    let speed = if task.brisk {
+        Speed::brisk()
+    } else {
+        Speed::instant()
     };
-    let played = Played::everything().nodes(10).events(false).speed(speed);
-    let server = ApiServer::builder().play(played);
-    let server = server.track_managed_fields(task.tracked).build();
+    let server = ApiServer::builder()
+        .play(Played::everything().nodes(10).events(false).speed(speed))
+        .track_managed_fields(task.tracked)
+        .build();
     let began = Instant::now();
     for number in 0..deployments {
         let replicas = pods / deployments + u64::from(number < pods % deployments);

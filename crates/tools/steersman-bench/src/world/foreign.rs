@@ -150,8 +150,10 @@ impl Cluster {
 
     /// Returns an error with the names of the remaining objects and the reason.
     pub(crate) fn leftovers_error(&self, why: &str) -> Box<dyn std::error::Error + Send + Sync> {
-        let left = self.left.iter();
-        let names = left.map(|one| format!("namespace {}", one.name));
+        let names = self
+            .left
+            .iter()
+            .map(|one| format!("namespace {}", one.name));
         let definition = self.defined.then(|| WIDGETS.to_owned());
         let left: Vec<String> = names.chain(definition).collect();
         format!("left on the server: {} ({why})", left.join(", ")).into()
@@ -180,8 +182,11 @@ impl Namespace {
             let next = to.min(self.objects + STEP);
             self.fill(self.objects..next).await?;
             self.objects = next;
-            let (resource, name) = (self.of.resource(), &self.name);
-            progress(format!("{next} of {to} {resource} in {name}"));
+            progress(format!(
+                "{next} of {to} {} in {}",
+                self.of.resource(),
+                self.name
+            ));
         }
         Ok(())
     }
