@@ -114,8 +114,10 @@ fn of_struct(item: &ItemStruct, module: &str, versions: Option<&Vec<String>>) ->
 
 pub(crate) fn kube(attributes: &[Attribute]) -> Vec<Meta> {
     let attributes = attributes.iter().filter(|one| one.path().is_ident("kube"));
-    let lists = attributes.filter_map(|one| metas(one).ok());
-    lists.flatten().collect()
+    attributes
+        .filter_map(|one| metas(one).ok())
+        .flatten()
+        .collect()
 }
 
 pub(crate) fn metas(attribute: &Attribute) -> syn::Result<Vec<Meta>> {

@@ -29,9 +29,11 @@ pub(crate) fn compare(
         match existing.get(path) {
             None => differences.push(FileDifference::Missing(path.clone())),
             Some(text) if text != content => {
-                let lines = text.lines().zip(content.lines());
-                let same = lines.take_while(|(a, b)| a == b).count();
-                differences.push(FileDifference::Changed(path.clone(), same + 1));
+                let same = text
+                    .lines()
+                    .zip(content.lines())
+                    .take_while(|(a, b)| a == b);
+                differences.push(FileDifference::Changed(path.clone(), same.count() + 1));
             }
             Some(_) => {}
         }

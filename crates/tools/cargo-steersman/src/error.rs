@@ -7,6 +7,8 @@ use std::process::ExitStatus;
 use steersman_object::report;
 use steersman_testenv::apiserver::manifests::ManifestError;
 
+use crate::plural::plural;
+
 /// Why a command failed.
 ///
 /// `Display` prints one level; `source` has the causes.
@@ -124,7 +126,7 @@ pub(crate) enum Error {
     },
     #[error("there is no cluster to examine: name one with KUBECONFIG and --context")]
     Connect(#[source] steersman_api::Error),
-    #[error("{program} has {problems} problem{}: what to do about each is above", if *problems == 1 { "" } else { "s" })]
+    #[error("{program} has {problems} problem{}: what to do about each is above", plural(*problems))]
     Unhealthy { program: String, problems: usize },
     #[error("{} does not exist: --samples takes the file or folder of the objects to apply", .0.display())]
     NoSamples(PathBuf),

@@ -53,8 +53,9 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Error> {
     if !paths.is_empty() {
         return Err(Error::NotGenerated(paths));
     }
-    let files = files.into_iter();
-    let files = files.map(|(path, content)| (path.into(), content));
+    let files = files
+        .into_iter()
+        .map(|(path, content)| (path.into(), content));
     write(&project.folder, &files.collect())?;
     for difference in &differences {
         match difference {

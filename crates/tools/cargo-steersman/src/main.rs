@@ -2,7 +2,7 @@
 //!
 //! # Reading order
 //!
-//! - `error` has the errors, and `command_line` the arguments.
+//! - `plural` has the ending of nouns, `error` the errors, and `command_line` the arguments.
 //! - `names` checks names, and `shell_words` quotes words of printed commands.
 //! - `edits` adds to sources, `api_kind` finds the kinds of an operator, `program_edits` adds to the `main`, and
 //!   `version_edits` to a kind.
@@ -22,6 +22,7 @@
 //! - `upgrade` brings an operator to the present templates; `upgrade::merge_plan` decides about each file, from the
 //!   texts in the record.
 
+mod plural;
 mod error;
 mod command_line;
 mod names;

@@ -41,7 +41,8 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
     if files.contains_key(Path::new("Cargo.lock")) {
         prune_lock(&folder);
     }
-    let (place, number) = (folder.display(), files.len());
+    let number = files.len();
+    let place = folder.display();
     let (group, version, kind) = named;
     say(format_args!(
         "made {place} with {number} files: {kind} in {group}/{version}"

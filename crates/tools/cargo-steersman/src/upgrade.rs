@@ -172,7 +172,8 @@ fn merged(present: &str, base: &str, new: &str) -> Option<String> {
     let texts = texts.map(|(name, text)| (name.into(), text.to_owned()));
     write(folder.path(), &Files::from(texts)).ok()?;
     let words = ["merge-file", "--stdout", "present", "base", "new"];
-    let output = git(folder.path(), &words).ok();
-    let output = output.filter(|output| output.status.success())?;
+    let output = git(folder.path(), &words)
+        .ok()
+        .filter(|output| output.status.success())?;
     String::from_utf8(output.stdout).ok()
 }

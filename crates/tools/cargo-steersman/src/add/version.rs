@@ -97,8 +97,10 @@ fn sample(folder: &Path, kind: &ApiKind, version: &str) -> Result<Files, Error> 
         return Ok(Files::new());
     }
     let api_version = |version: &str| json!(format!("{}/{version}", kind.group));
-    let objects = manifests::read(samples)?.into_iter();
-    let objects: Vec<Value> = objects.map(|one| one.object).collect();
+    let objects: Vec<Value> = manifests::read(samples)?
+        .into_iter()
+        .map(|one| one.object)
+        .collect();
     let of = |wanted: &str| {
         let mut found = objects.iter().filter(|object| {
             object["kind"] == kind.kind.as_str() && object["apiVersion"] == api_version(wanted)

@@ -35,8 +35,10 @@ pub(crate) fn webhook(args: &AddWebhookArgs) -> Result<(), Error> {
         with_link(&source, "add_all", &format!(".with({module}::add)"))
     })?;
     changes.edit("tests/it/main.rs", |source| with_module(source, &test, ""))?;
-    let kind = &kind.kind;
-    let nothing = format!("the webhooks of {kind} are there already; nothing changed");
+    let nothing = format!(
+        "the webhooks of {} are there already; nothing changed",
+        kind.kind
+    );
     changes.finish(args.dry_run, &nothing)
 }
 

@@ -90,8 +90,10 @@ impl RunningOperator {
         let answer = timeout(PROBE, get(self.probes, "/readyz?verbose", "")).await;
         let answer = answer.ok().and_then(Result::ok).unwrap_or_default();
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        let failed = body.lines().filter(|line| line.starts_with("[-]"));
-        let failed: Vec<&str> = failed.collect();
+        let failed: Vec<&str> = body
+            .lines()
+            .filter(|line| line.starts_with("[-]"))
+            .collect();
         match failed.is_empty() {
             true => "its probes do not answer".to_owned(),
             false => failed.join("; "),

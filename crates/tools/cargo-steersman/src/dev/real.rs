@@ -87,8 +87,12 @@ impl RealCluster {
         endpoint: Option<OperatorEndpoint>,
     ) -> Follower {
         let (sender, news) = unbounded_channel();
-        let kinds = description.definitions.iter().filter_map(stored_kind);
-        let task = tokio::spawn(follow(self.clone(), kinds.collect(), endpoint, sender));
+        let kinds: Vec<Kind> = description
+            .definitions
+            .iter()
+            .filter_map(stored_kind)
+            .collect();
+        let task = tokio::spawn(follow(self.clone(), kinds, endpoint, sender));
         Follower {
             news,
             _task: AbortOnDropHandle::new(task),

@@ -26,6 +26,7 @@ use super::terminal::ViewRequests;
 use super::view::model::ViewEvent;
 use crate::command_line::DevArgs;
 use crate::error::Error;
+use crate::plural::plural;
 use crate::project::Project;
 
 #[derive(Debug)]
@@ -411,7 +412,7 @@ async fn apply_samples(
             Ok(0) => return Ok(()),
             Ok(number) => {
                 let samples = samples.shown.display();
-                let plural = if number == 1 { "" } else { "s" };
+                let plural = plural(number);
                 output.say(format_args!("applied {number} object{plural} of {samples}"));
                 return Ok(());
             }

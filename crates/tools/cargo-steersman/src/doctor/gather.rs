@@ -288,8 +288,10 @@ impl Examination<'_> {
                 last = Some(event);
             }
         };
-        let listed = self.cluster.list(Kind::of::<Event>(), &selection, add);
-        listed.await.ok()?;
+        self.cluster
+            .list(Kind::of::<Event>(), &selection, add)
+            .await
+            .ok()?;
         last?["message"].as_str().map(str::to_owned)
     }
 

@@ -92,8 +92,10 @@ pub(crate) fn check_mounted(
     };
     let secret: Secret = serde_json::from_value(secret.clone()).unwrap_or_default();
     let chain = secret.data.unwrap_or_default();
-    let chain = chain.get(*file);
-    let Some(times) = chain.and_then(|chain| CertificateTimes::of_pem(&chain.0)) else {
+    let times = chain
+        .get(*file)
+        .and_then(|chain| CertificateTimes::of_pem(&chain.0));
+    let Some(times) = times else {
         return DoctorFinding::problem(format!("{name}: {file} holds no certificate"), RENEW);
     };
     match times.state(now) {

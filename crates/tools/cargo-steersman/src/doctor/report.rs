@@ -1,6 +1,7 @@
 //! Machine: formats findings as lines of text.
 
 use crate::doctor::finding::{FindingLevel, Section};
+use crate::plural::plural;
 
 /// Returns the lines of all findings, grouped by subject, and a summary.
 pub(crate) fn lines(sections: &[Section]) -> Vec<String> {
@@ -18,7 +19,7 @@ pub(crate) fn lines(sections: &[Section]) -> Vec<String> {
     let problems = count(sections, FindingLevel::Problem);
     let unknown = count(sections, FindingLevel::Unknown);
     let good = count(sections, FindingLevel::Good);
-    let plural = if problems == 1 { "" } else { "s" };
+    let plural = plural(problems);
     let summary = format!("{problems} problem{plural}, {unknown} unknown, {good} ok");
     lines.push(summary);
     lines

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use steersman_description::DescribedKind;
-use steersman_description::Description;
+use steersman_description::{DescribedKind, Description};
 use steersman_object::{json_items, json_text};
 
 use crate::doctor::finding::{DoctorFinding, Findings, SeenFact};

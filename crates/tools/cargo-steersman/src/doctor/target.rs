@@ -76,13 +76,16 @@ impl TargetCluster {
     pub(crate) async fn kinds(&self) -> SeenFact<DiscoveredKinds> {
         let mapper = Mapper::new(self.client_config.clone());
         let found = limited("discovery", mapper.everything()).await?;
-        let served = found.served.iter();
-        let kinds = served.map(|one| DescribedKind::from(&one.kind));
+        let kinds = found
+            .served
+            .iter()
+            .map(|one| DescribedKind::from(&one.kind));
         let failed = found.failed.into_iter();
-        let failed = failed.map(|(place, error)| (place, error.brief()));
         Ok(DiscoveredKinds {
             kinds: kinds.collect(),
-            failed: failed.collect(),
+            failed: failed
+                .map(|(place, error)| (place, error.brief()))
+                .collect(),
         })
     }
 

@@ -72,10 +72,10 @@ pub(crate) fn find(path: &Path, wanted: Option<(&str, &str)>) -> Result<External
         problem,
     };
     let mut kinds = kinds(path)?;
-    let names = kinds
+    let names: Vec<String> = kinds
         .iter()
-        .map(|known| format!("--for {} {}", known.api_version(), known.kind));
-    let names = names.collect::<Vec<_>>().join(" or ");
+        .map(|known| format!("--for {} {}", known.api_version(), known.kind))
+        .collect();
     if kinds.is_empty() {
         return Err(wrong(
             "it has no CustomResourceDefinition of apiextensions.k8s.io/v1 that serves a version"
@@ -86,14 +86,20 @@ pub(crate) fn find(path: &Path, wanted: Option<(&str, &str)>) -> Result<External
         kinds.retain(|known| known.is(api_version, kind));
     } else {
         let first = &kinds[0];
-        let mut others = kinds.iter();
-        if others.any(|known| (&known.group, &known.kind) != (&first.group, &first.kind)) {
-            return Err(wrong(format!("it has several kinds: add {names}")));
+        let is_one = kinds
+            .iter()
+            .all(|known| (&known.group, &known.kind) == (&first.group, &first.kind));
+        if !is_one {
+            return Err(wrong(format!(
+                "it has several kinds: add {}",
+                names.join(" or ")
+            )));
         }
         kinds.sort_by_key(|known| version_age(&known.version));
     }
-    let newest = kinds.pop();
-    newest.ok_or_else(|| wrong(format!("it has no such kind: write {names}")))
+    kinds
+        .pop()
+        .ok_or_else(|| wrong(format!("it has no such kind: write {}", names.join(" or "))))
 }
 
 /// Returns the external kinds with a definition in the operator's folder.

@@ -111,8 +111,9 @@ impl FaultWatch {
 
     /// Returns the faults that are injected, or from which the operator has not recovered.
     pub(crate) fn present(&self) -> impl Iterator<Item = (ViewFault, bool)> + '_ {
-        let injected = self.injected.iter();
-        injected.map(|known| (known.fault, known.is_over))
+        self.injected
+            .iter()
+            .map(|known| (known.fault, known.is_over))
     }
 
     pub(crate) fn inject(&mut self, fault: ViewFault, now: Instant) {
@@ -216,8 +217,10 @@ impl InjectedFault {
     }
 
     fn late(&self, problems: &BTreeSet<String>) -> String {
-        let missing = self.missing.iter();
-        let watches = missing.map(|kind| format!("no watch of {kind}"));
+        let watches = self
+            .missing
+            .iter()
+            .map(|kind| format!("no watch of {kind}"));
         let problems = problems.difference(&self.before).cloned();
         let lasting = watches.chain(problems).collect::<Vec<_>>().join("; ");
         let (name, seconds) = (self.fault.words().name, LATE.as_secs());

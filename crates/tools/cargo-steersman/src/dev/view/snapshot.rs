@@ -60,11 +60,12 @@ impl OperatorSnapshot {
         let retries = series(metrics, RETRIES);
         let kinds = json_items(&diagnostics["informers"]);
         let controllers = json_items(&diagnostics["controllers"]);
-        let controllers = controllers.map(|one| ControllerRow::read(one, &retries));
         let reconciles = json_items(&diagnostics["reconciles"]);
         Self {
             kinds: kinds.map(|one| KindRow::read(one, &objects)).collect(),
-            controllers: controllers.collect(),
+            controllers: controllers
+                .map(|one| ControllerRow::read(one, &retries))
+                .collect(),
             reconciles: reconciles.map(|one| ReconcileRow::read(one, now)).collect(),
         }
     }
