@@ -36,6 +36,13 @@ pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
         is_quick: asked.quick,
     };
     let out = root.join(&asked.out);
+    let command_for = |platform: &Platform| match &asked.command {
+        Some(path) => Ok(path.clone()),
+        None => build::build(root, platform, command::COMMAND),
+    };
+    let this_machine = Platform::of_this_machine().filter(|own| platforms.contains(own));
+    let runnable = this_machine.as_ref().map(command_for).transpose()?;
+    let completions = command::completions(root, runnable.as_deref())?;
     let mut archives = Vec::new();
     for platform in &platforms {
         let program = match &asked.program {
@@ -51,11 +58,8 @@ pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
         if platform.is_linux() {
             image::write(root, &out, platform, program)?;
         }
-        let command = match &asked.command {
-            Some(path) => path.clone(),
-            None => build::build(root, platform, command::COMMAND)?,
-        };
-        for file in command::packages(root, platform, &command, &packing)? {
+        let command = command_for(platform)?;
+        for file in command::packages(root, platform, &command, &completions, &packing)? {
             write(&out, &file)?;
         }
     }

@@ -1,6 +1,5 @@
 //! Packs the command `cargo steersman`, in an archive with the names that `cargo binstall` looks for.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -15,11 +14,24 @@ pub(super) const COMMAND: &str = "cargo-steersman";
 /// The shells that the archive has completions for.
 const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 
+/// The name of a shell, and the completions for it.
+pub(super) type Completions = (&'static str, Vec<u8>);
+
+/// Returns the completions of all shells, which are the same on all platforms. `program` is the command for this
+/// machine; without it cargo builds the command, because a program of another platform cannot run here.
+pub(super) fn completions(root: &Path, program: Option<&Path>) -> Result<Vec<Completions>, String> {
+    SHELLS
+        .into_iter()
+        .map(|shell| printed(root, program, shell).map(|text| (shell, text)))
+        .collect()
+}
+
 /// Returns the archive with the program, the licence and the completions of shells, and the file with its SHA-256.
 pub(super) fn packages(
     root: &Path,
     platform: &Platform,
     program: &Path,
+    completions: &[Completions],
     packing: &Packing,
 ) -> Result<[PackedFile; 2], String> {
     let name = format!(
@@ -27,16 +39,14 @@ pub(super) fn packages(
         platform.target,
         env!("CARGO_PKG_VERSION")
     );
-    let licence = root.join("LICENSE");
-    let licence = fs::read(&licence).map_err(|error| format!("{}: {error}", licence.display()))?;
+    let licence = read(&root.join("LICENSE"))?;
     let mut files = vec![
         PackedFile::program(&format!("{name}/{COMMAND}"), read(program)?),
         PackedFile::data(&format!("{name}/LICENSE"), licence),
     ];
-    for shell in SHELLS {
-        let text = completions(root, platform, program, shell)?;
+    for (shell, text) in completions {
         let path = format!("{name}/completions/{COMMAND}.{shell}");
-        files.push(PackedFile::data(&path, text));
+        files.push(PackedFile::data(&path, text.as_slice()));
     }
     let archive = format!("{name}.tar.gz");
     let bytes = tar::tar_gz(&files, packing)?;
@@ -46,15 +56,9 @@ pub(super) fn packages(
     Ok([PackedFile::data(&archive, bytes), hash])
 }
 
-/// Returns the completions of a shell, as the command prints them. A program of another platform cannot run here, so the
-/// command is built for this machine, too.
-fn completions(
-    root: &Path,
-    platform: &Platform,
-    program: &Path,
-    shell: &str,
-) -> Result<Vec<u8>, String> {
-    let mut command = if Platform::of_this_machine().as_ref() == Some(platform) {
+/// Returns the completions of a shell, as the command prints them.
+fn printed(root: &Path, program: Option<&Path>, shell: &str) -> Result<Vec<u8>, String> {
+    let mut command = if let Some(program) = program {
         // A relative path without a slash would be looked for on the PATH.
         let program = std::path::absolute(program);
         Command::new(program.map_err(|error| format!("--command: {error}"))?)

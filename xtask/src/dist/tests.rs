@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Dist, run};
+use super::{Dist, Platform, run};
 
 /// Returns all files below a folder with their contents, sorted by path.
 fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
@@ -19,13 +19,13 @@ fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-fn asked(folder: &Path, out: &str) -> Dist {
+fn asked(folder: &Path, platform: &Platform, out: &str) -> Dist {
     let program = folder.join("program");
     std::fs::write(&program, b"#!/bin/sh\n").unwrap();
     Dist {
         version: "v1.36.0".to_owned(),
         out: folder.join(out),
-        targets: vec!["x86_64-unknown-linux-gnu".to_owned()],
+        targets: vec![platform.target.to_owned()],
         // The command is run for its completions.
         command: Some("/usr/bin/true".into()),
         program: Some(program),
@@ -36,10 +36,13 @@ fn asked(folder: &Path, out: &str) -> Dist {
 
 #[test]
 fn the_same_program_makes_the_same_packages() {
+    let Some(platform) = Platform::of_this_machine() else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let root = crate::repository();
     let [first, second] = ["out", "again"].map(|out| {
-        let asked = asked(folder.path(), out);
+        let asked = asked(folder.path(), &platform, out);
         run(&root, &asked).unwrap();
         let files = contents(&asked.out);
         let short = |(path, bytes): (String, Vec<u8>)| {
@@ -50,34 +53,35 @@ fn the_same_program_makes_the_same_packages() {
     });
     assert!(first == second, "the bytes of two runs differ");
     let names: Vec<&str> = first.iter().map(|(name, _)| name.as_str()).collect();
-    let wheel = format!(
-        "steersman_apiserver-{}-py3-none-manylinux_2_17_x86_64.musllinux_1_1_x86_64.whl",
-        env!("CARGO_PKG_VERSION")
-    );
-    let command = format!(
-        "cargo-steersman-x86_64-unknown-linux-gnu-v{}.tar.gz",
-        env!("CARGO_PKG_VERSION")
-    );
-    let hash = format!("{command}.sha256");
-    assert_eq!(
-        names,
-        [
-            command.as_str(),
-            hash.as_str(),
-            "container/Containerfile",
-            "container/linux-amd64/steersman-apiserver",
-            "envtest-releases.yaml",
-            "envtest-v1.36.0-linux-amd64.tar.gz",
-            "linux-amd64/steersman-apiserver",
-            wheel.as_str(),
-        ]
-    );
+    let version = env!("CARGO_PKG_VERSION");
+    let name = platform.name();
+    let command = format!("cargo-steersman-{}-v{version}.tar.gz", platform.target);
+    let mut expected = vec![
+        format!("{command}.sha256"),
+        command,
+        "envtest-releases.yaml".to_owned(),
+        format!("envtest-v1.36.0-{name}.tar.gz"),
+        format!("{name}/steersman-apiserver"),
+        format!(
+            "steersman_apiserver-{version}-py3-none-{}.whl",
+            platform.wheel_tag
+        ),
+    ];
+    if platform.is_linux() {
+        expected.push("container/Containerfile".to_owned());
+        expected.push(format!("container/{name}/steersman-apiserver"));
+    }
+    expected.sort();
+    assert_eq!(names, expected);
 }
 
 #[test]
 fn one_program_is_of_one_target() {
+    let Some(platform) = Platform::of_this_machine() else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
-    let mut asked = asked(folder.path(), "out");
+    let mut asked = asked(folder.path(), &platform, "out");
     asked.targets.push("aarch64-apple-darwin".to_owned());
     let error = run(Path::new("."), &asked).unwrap_err();
     assert!(error.contains("--program"), "{error}");
