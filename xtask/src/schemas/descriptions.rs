@@ -19,18 +19,24 @@ const HEADER: &str = "\
 # The format is described in crates/server/steersman-schema/src/types/descriptions.rs.
 ";
 
-/// Described types of `meta.v1` that are in no kind.
-const OTHERS_OF_META: &[&str] = &[
-    "APIGroup", "APIGroupList", "APIResource", "APIResourceList", "APIVersions",
-    "GroupVersionForDiscovery", "PartialObjectMetadata", "PartialObjectMetadataList", "Patch",
-    "ServerAddressByClientCIDR", "Time", "TypeMeta", "WatchEvent",
-];
-
-/// Other described types that are in no kind.
+/// Described types that are in no kind, without their prefix `io.k8s.apimachinery.pkg.`.
 const OTHERS: &[&str] = &[
-    "io.k8s.apimachinery.pkg.api.resource.Quantity",
-    "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
-    "io.k8s.apimachinery.pkg.version.Info",
+    "api.resource.Quantity",
+    "apis.meta.v1.APIGroup",
+    "apis.meta.v1.APIGroupList",
+    "apis.meta.v1.APIResource",
+    "apis.meta.v1.APIResourceList",
+    "apis.meta.v1.APIVersions",
+    "apis.meta.v1.GroupVersionForDiscovery",
+    "apis.meta.v1.PartialObjectMetadata",
+    "apis.meta.v1.PartialObjectMetadataList",
+    "apis.meta.v1.Patch",
+    "apis.meta.v1.ServerAddressByClientCIDR",
+    "apis.meta.v1.Time",
+    "apis.meta.v1.TypeMeta",
+    "apis.meta.v1.WatchEvent",
+    "util.intstr.IntOrString",
+    "version.Info",
 ];
 
 /// Descriptions that differ between Go's comments and `k8s-openapi`: one is written by hand there, and the other has
@@ -120,11 +126,15 @@ pub(super) fn check(
 
 /// Returns the words of an escaped description, without the values of an enum.
 fn words(text: &str) -> Vec<&str> {
-    let text = text.split("Possible enum values:").next();
-    let text = text.unwrap_or_default();
+    let text = text
+        .split("Possible enum values:")
+        .next()
+        .unwrap_or_default();
     let words = text.split([' ', '`']).flat_map(|word| word.split("\\n"));
-    let words = words.flat_map(|word| word.split("\\t"));
-    words.filter(|word| !word.is_empty()).collect()
+    words
+        .flat_map(|word| word.split("\\t"))
+        .filter(|word| !word.is_empty())
+        .collect()
 }
 
 fn escaped(text: &str) -> String {
@@ -135,12 +145,15 @@ fn escaped(text: &str) -> String {
 
 /// Returns the descriptions of all types of the table, and of lists of kinds.
 fn describe(table: &str, structs: &BTreeMap<String, Struct>, go: &GoTypes) -> Descriptions {
-    let of_meta = |name: &&str| format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}");
-    let mut named: BTreeSet<String> = OTHERS_OF_META.iter().map(of_meta).collect();
-    named.extend(OTHERS.iter().map(|name| (*name).to_owned()));
-    let types = table.lines().filter_map(|line| line.split_once(' '));
-    let kinds = types.map(|(name, rest)| (name, rest.starts_with("@kind:")));
-    let kinds: BTreeMap<&str, bool> = kinds.collect();
+    let mut named: BTreeSet<String> = OTHERS
+        .iter()
+        .map(|name| format!("io.k8s.apimachinery.pkg.{name}"))
+        .collect();
+    let kinds: BTreeMap<&str, bool> = table
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(name, rest)| (name, rest.starts_with("@kind:")))
+        .collect();
     for found in structs.values() {
         if let Some(is_kind) = kinds.get(table::short(&found.definition).as_str()) {
             named.insert(found.definition.clone());
@@ -150,8 +163,10 @@ fn describe(table: &str, structs: &BTreeMap<String, Struct>, go: &GoTypes) -> De
         }
     }
     let mut found = Descriptions::new();
-    let described = structs.values();
-    for found_in in described.filter(|one| named.contains(&one.definition)) {
+    for found_in in structs
+        .values()
+        .filter(|one| named.contains(&one.definition))
+    {
         add_generated(found_in, &mut found);
     }
     for definition in &named {

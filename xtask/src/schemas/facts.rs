@@ -42,29 +42,59 @@ pub(super) const ATOMIC: &[&str] = &[
 /// Fields with one owner for each member although their type has one owner: `+structType=granular`.
 pub(super) const GRANULAR: &[(&str, &str)] = &[("core.v1.PersistentVolumeSpec", "claimRef")];
 
-/// Lists with other rules than the merge code has, one per line: the type, and the JSON name of the field with the rules
-/// in brackets, as in the table.
-const LISTS: &str = "\
-# listType=map without a patchStrategy: strategic merge patches replace these lists.
-apiextensions.v1.CustomResourceDefinitionStatus conditions:[map:type|replace]
-certificates.v1.CertificateSigningRequestStatus conditions:[map:type|replace]
-core.v1.ResourceRequirements claims:[map:name|replace]
-core.v1.ResourceStatus resources:[map:resourceID|replace]
-resource.v1.AllocatedDeviceStatus conditions:[map:type|replace]
-# listType=atomic with a patchMergeKey: one owner for the list, but a patch merges its elements.
-batch.v1.JobStatus conditions:[|by:type]
-core.v1.PodStatus hostIPs:[|by:ip]
-# Two listMapKeys, one patchMergeKey.
-core.v1.Container ports:[map:containerPort,protocol=TCP|by:containerPort]
-core.v1.EphemeralContainer ports:[map:containerPort,protocol=TCP|by:containerPort]
-core.v1.PodSpec topologySpreadConstraints:[map:topologyKey,whenUnsatisfiable|by:topologyKey]
-core.v1.ServiceSpec ports:[map:port,protocol=TCP|by:port]
-# patchStrategy=merge on single values.
-core.v1.NodeSpec podCIDRs:[set|union]
-meta.v1.ObjectMeta finalizers:[set|union]
-# listType=atomic, although the merge code merges by name.
-apps.v1.StatefulSetSpec volumeClaimTemplates:[]
-";
+/// Lists with other rules than the merge code has: the type, the JSON name of the field, and the
+/// content of the brackets in the table.
+pub(super) const LISTS: &[(&str, &str, &str)] = &[
+    // listType=map without a patchStrategy: strategic merge patches replace these lists.
+    (
+        "apiextensions.v1.CustomResourceDefinitionStatus",
+        "conditions",
+        "map:type|replace",
+    ),
+    (
+        "certificates.v1.CertificateSigningRequestStatus",
+        "conditions",
+        "map:type|replace",
+    ),
+    ("core.v1.ResourceRequirements", "claims", "map:name|replace"),
+    (
+        "core.v1.ResourceStatus", "resources", "map:resourceID|replace",
+    ),
+    (
+        "resource.v1.AllocatedDeviceStatus",
+        "conditions",
+        "map:type|replace",
+    ),
+    // listType=atomic with a patchMergeKey: one owner for the list, but a patch merges its elements.
+    ("batch.v1.JobStatus", "conditions", "|by:type"),
+    ("core.v1.PodStatus", "hostIPs", "|by:ip"),
+    // Two listMapKeys, one patchMergeKey.
+    (
+        "core.v1.Container",
+        "ports",
+        "map:containerPort,protocol=TCP|by:containerPort",
+    ),
+    (
+        "core.v1.EphemeralContainer",
+        "ports",
+        "map:containerPort,protocol=TCP|by:containerPort",
+    ),
+    (
+        "core.v1.PodSpec",
+        "topologySpreadConstraints",
+        "map:topologyKey,whenUnsatisfiable|by:topologyKey",
+    ),
+    (
+        "core.v1.ServiceSpec",
+        "ports",
+        "map:port,protocol=TCP|by:port",
+    ),
+    // patchStrategy=merge on single values.
+    ("core.v1.NodeSpec", "podCIDRs", "set|union"),
+    ("meta.v1.ObjectMeta", "finalizers", "set|union"),
+    // listType=atomic, although the merge code merges by name.
+    ("apps.v1.StatefulSetSpec", "volumeClaimTemplates", ""),
+];
 
 /// Types with another form in JSON than their Rust structs.
 pub(super) const SCALARS: &[(&str, &str)] = &[
@@ -76,13 +106,3 @@ pub(super) const SCALARS: &[(&str, &str)] = &[
         "intOrString",
     ),
 ];
-
-/// Returns the lists of [`LISTS`]: the type, the name of the field, and the rules.
-pub(super) fn lists() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    let lines = LISTS.lines().filter(|line| !line.starts_with('#'));
-    lines.filter_map(|line| {
-        let (name, field) = line.split_once(' ')?;
-        let (field, rules) = field.split_once(":[")?;
-        Some((name, field, rules.strip_suffix(']')?))
-    })
-}

@@ -128,8 +128,10 @@ impl GoTypes {
                     fields.push(GoField { comment, ..field });
                 }
             } else if let Some((ty, constant)) = constant(line.trim(), comment) {
-                let constants = self.constants.entry(qualify(ty));
-                constants.or_default().push(constant);
+                self.constants
+                    .entry(qualify(ty))
+                    .or_default()
+                    .push(constant);
             }
         }
     }

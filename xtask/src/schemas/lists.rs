@@ -50,8 +50,10 @@ pub(super) fn write(types: &str) -> Result<String, String> {
         if let Some(version) = version {
             text.push_str(&format!(" @kind:{version}"));
         }
-        let fields = fields.iter();
-        for (field, field_type) in fields.filter(|(_, field_type)| leads(field_type, &leading)) {
+        for (field, field_type) in fields
+            .iter()
+            .filter(|(_, field_type)| leads(field_type, &leading))
+        {
             let field_type = shown(field_type, &leading)
                 .ok_or_else(|| format!("{name}.{field} is a map that leads to a merging list"))?;
             text.push_str(&format!(" {field}:{field_type}"));

@@ -105,9 +105,10 @@ fn one(text: &str) -> Option<(String, Struct)> {
             if let Some(words) = line.strip_prefix("    ///") {
                 comment.push(words);
             }
-            let field = line.strip_prefix("    pub ");
-            let field = field.and_then(|rest| rest.trim_end_matches(',').split_once(": "));
-            if let Some((name, kind)) = field {
+            if let Some((name, kind)) = line
+                .strip_prefix("    pub ")
+                .and_then(|rest| rest.trim_end_matches(',').split_once(": "))
+            {
                 read.fields.push(Field {
                     name: name.to_owned(),
                     kind: kind.to_owned(),

@@ -48,9 +48,10 @@ fn is_root(found: &Struct) -> bool {
 }
 
 fn check_facts(lines: &BTreeMap<String, String>) -> Result<(), String> {
-    let lists = facts::lists().map(|(name, field, _)| (name, field));
-    for (name, field) in lists.chain(facts::GRANULAR.iter().copied()) {
-        let line = lines.get(name).map(String::as_str).unwrap_or_default();
+    let lists = facts::LISTS.iter().map(|(name, field, _)| (name, field));
+    let granular = facts::GRANULAR.iter().map(|(name, field)| (name, field));
+    for (name, field) in lists.chain(granular) {
+        let line = lines.get(*name).map(String::as_str).unwrap_or_default();
         if !line.contains(&format!(" {field}:")) {
             return Err(format!("facts.rs: {name} has no field {field}"));
         }
@@ -81,8 +82,10 @@ fn line<'a>(structs: &'a Structs, found: &'a Struct) -> Result<(String, Vec<&'a 
         }
     }
     for field in &found.fields {
-        let json = found.names.get(&field.name);
-        let json = json.ok_or_else(|| format!("{name}.{} has no name in JSON", field.name))?;
+        let json = found
+            .names
+            .get(&field.name)
+            .ok_or_else(|| format!("{name}.{} has no name in JSON", field.name))?;
         let (kind, required) = match inner(&field.kind, "Option<") {
             Some(kind) => (kind, false),
             None => (field.kind.as_str(), field.name != "metadata"),
@@ -109,10 +112,11 @@ fn kind_of<'a>(
     named: &mut Vec<&'a str>,
 ) -> Result<String, String> {
     if let Some(items) = inner(kind, "std::vec::Vec<") {
-        let mut lists = facts::lists();
-        let fact = lists.find(|(name, field, _)| *name == owner && *field == json);
+        let fact = facts::LISTS
+            .iter()
+            .find(|(name, field, _)| *name == owner && *field == json);
         let rules = match (fact, &field.merge) {
-            (Some((_, _, rules)), _) => rules.to_owned(),
+            (Some((_, _, rules)), _) => (*rules).to_owned(),
             (None, Some(Merge::Set)) => "set".to_owned(),
             (None, Some(Merge::ListMap(keys))) => {
                 let element = lookup(structs, items)?;
@@ -173,8 +177,9 @@ fn plain<'a>(
 }
 
 fn lookup<'a>(structs: &'a Structs, path: &str) -> Result<&'a Struct, String> {
-    let found = structs.get(path);
-    found.ok_or_else(|| format!("there is no type {path}"))
+    structs
+        .get(path)
+        .ok_or_else(|| format!("there is no type {path}"))
 }
 
 fn inner<'a>(kind: &'a str, generic: &str) -> Option<&'a str> {
@@ -190,7 +195,8 @@ pub(super) fn short(definition: &str) -> String {
         "io.k8s.apiextensions-apiserver.pkg.apis.",
         "io.k8s.kube-aggregator.pkg.apis.",
     ];
-    let mut prefixes = prefixes.into_iter();
-    let name = prefixes.find_map(|prefix| definition.strip_prefix(prefix));
+    let name = prefixes
+        .into_iter()
+        .find_map(|prefix| definition.strip_prefix(prefix));
     name.unwrap_or(definition).to_owned()
 }

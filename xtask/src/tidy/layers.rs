@@ -31,31 +31,32 @@ struct Row {
     line: usize,
 }
 
-/// External crates that the pure crates and machines of the API server must not depend on: connections
-/// and other definitions of protocol types.
-const WIRE: &[&str] = &["hyper", "kube-core", "k8s-openapi"];
-
-/// The packages that must not depend on [`WIRE`].
-const PURE: &[&str] = &[
-    "steersman-protobuf", "steersman-apimachinery", "steersman-cel", "steersman-schema",
-    "steersman-store", "steersman-auth", "steersman-tables", "steersman-openapi",
-    "steersman-builtins", "steersman-patch", "steersman-registry", "steersman-simulator",
-];
-
-/// Other external crates that a package must not depend on.
-const NEVER: &[(&str, &[&str])] = &[
+/// External crates that packages must not depend on.
+const NEVER: &[(&[&str], &[&str])] = &[
     (
-        "steersman-object",
+        &["steersman-object"],
         &["tokio", "tokio-util", "futures", "tracing"],
     ),
-    ("steersman-workqueue", &["kube-core", "k8s-openapi"]),
+    (&["steersman-workqueue"], &["kube-core", "k8s-openapi"]),
     (
-        "steersman-pack",
+        &["steersman-pack"],
         &["tokio", "tracing", "kube-core", "k8s-openapi"],
     ),
-    ("steersman-derive", &["tokio", "kube-core", "k8s-openapi"]),
-    ("steersman-desired", &["tokio"]),
-    ("steersman-manifests", &["tokio", "hyper", "kube-client"]),
+    (
+        &["steersman-derive"],
+        &["tokio", "kube-core", "k8s-openapi"],
+    ),
+    (&["steersman-desired"], &["tokio"]),
+    (&["steersman-manifests"], &["tokio", "hyper", "kube-client"]),
+    // The pure crates and machines of the API server have no connections and no other definitions of protocol types.
+    (
+        &[
+            "steersman-protobuf", "steersman-apimachinery", "steersman-cel", "steersman-schema",
+            "steersman-store", "steersman-auth", "steersman-tables", "steersman-openapi",
+            "steersman-builtins", "steersman-patch", "steersman-registry", "steersman-simulator",
+        ],
+        &["hyper", "kube-core", "k8s-openapi"],
+    ),
 ];
 
 /// External crates that only the listed packages may depend on.
@@ -90,16 +91,23 @@ pub(crate) fn packages(root: &Path) -> Result<Vec<Package>, String> {
         .other_options(["--offline".to_owned()])
         .exec()
         .map_err(|error| format!("cargo metadata failed: {error}"))?;
-    let packages = metadata.workspace_packages().into_iter().map(|package| {
-        let manifest = package.manifest_path.strip_prefix(&metadata.workspace_root);
-        let dependencies = package.dependencies.iter();
-        let dependencies = dependencies.filter(|one| one.kind != DependencyKind::Development);
-        Package {
+    let packages = metadata
+        .workspace_packages()
+        .into_iter()
+        .map(|package| Package {
             name: package.name.to_string(),
-            manifest: manifest.unwrap_or(&package.manifest_path).to_string(),
-            dependencies: dependencies.map(|one| one.name.clone()).collect(),
-        }
-    });
+            manifest: package
+                .manifest_path
+                .strip_prefix(&metadata.workspace_root)
+                .unwrap_or(&package.manifest_path)
+                .to_string(),
+            dependencies: package
+                .dependencies
+                .iter()
+                .filter(|dependency| dependency.kind != DependencyKind::Development)
+                .map(|dependency| dependency.name.clone())
+                .collect(),
+        });
     Ok(packages.collect())
 }
 
@@ -253,10 +261,8 @@ fn remedy_of_ours(package: &Package, other: &Package, may: Option<&[String]>) ->
 
 fn remedy_of_external(package: &Package, dependency: &str) -> Option<String> {
     let name = package.name.as_str();
-    let mut never = NEVER.iter();
-    if PURE.contains(&name) && WIRE.contains(&dependency)
-        || never.any(|(of, never)| *of == name && never.contains(&dependency))
-    {
+    let never = NEVER.iter().find(|(packages, _)| packages.contains(&name));
+    if never.is_some_and(|(_, never)| never.contains(&dependency)) {
         return Some(
             "this crate must not depend on it: move the code that needs it to a higher crate"
                 .to_owned(),
