@@ -144,7 +144,7 @@ pub(crate) enum Worlds {
 #[derive(Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each field is a flag")]
 pub(crate) struct Bench {
-    /// The tables to measure [default: all].
+    /// The tables to measure [default: all but build].
     #[arg(long, value_delimiter = ',')]
     pub(crate) only: Vec<Part>,
     /// Measures fewer objects in shorter runs, to check that the benchmarks work.
