@@ -148,11 +148,15 @@ fn build(root: &Path, wanted: Vec<String>) -> Result<Vec<BuiltTarget>, String> {
 }
 
 fn host() -> Result<String, String> {
-    let output = Command::new("rustc").arg("-vV").output();
-    let output = output.map_err(|error| format!("rustc could not be started: {error}"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.ok_or("rustc -vV does not name its host")?.to_owned())
+    let output = Command::new("rustc")
+        .arg("-vV")
+        .output()
+        .map_err(|error| format!("rustc could not be started: {error}"))?;
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .map(str::to_owned)
+        .ok_or_else(|| "rustc -vV does not name its host".to_owned())
 }
 
 /// Runs the binary on one target, with `arguments` in addition to those of every run, and reports its statistics or

@@ -25,9 +25,10 @@ impl OneTest {
         variables: Variables,
         failure: &str,
     ) -> Result<(), String> {
-        let status = self.command(root, variables)?.status();
-        let status =
-            status.map_err(|error| format!("{} could not be started: {error}", self.test))?;
+        let status = self
+            .command(root, variables)?
+            .status()
+            .map_err(|error| format!("{} could not be started: {error}", self.test))?;
         if status.success() {
             Ok(())
         } else {
@@ -67,8 +68,8 @@ impl OneTest {
             .output()
             .map_err(|error| format!("{} could not be started: {error}", program.display()))?;
         let expected = format!("{}: test", self.test);
-        let listed = String::from_utf8_lossy(&listed.stdout);
-        if listed.lines().any(|line| line == expected) {
+        let tests = String::from_utf8_lossy(&listed.stdout);
+        if tests.lines().any(|line| line == expected) {
             return Ok(());
         }
         Err(format!(

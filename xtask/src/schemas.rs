@@ -75,9 +75,11 @@ fn sources(root: &Path) -> Result<PathBuf, String> {
         .other_options(["--offline".to_owned()])
         .exec()
         .map_err(|error| format!("cargo metadata failed: {error}"))?;
-    let mut packages = metadata.packages.iter();
-    let package = packages.find(|package| package.name.as_str() == "k8s-openapi");
-    let package = package.ok_or("the workspace does not depend on k8s-openapi")?;
+    let package = metadata
+        .packages
+        .iter()
+        .find(|package| package.name.as_str() == "k8s-openapi")
+        .ok_or("the workspace does not depend on k8s-openapi")?;
     let folder = package.manifest_path.parent();
     let folder = folder.map(|folder| folder.join("src").join(VERSION).into_std_path_buf());
     folder.filter(|folder| folder.is_dir()).ok_or_else(|| {

@@ -19,10 +19,11 @@ pub(crate) fn run(root: &Path, asked: &Seeds) -> Result<(), String> {
     let sorts = match asked.of {
         Some(sort) => vec![sort],
         // Simulations of crowds are large and slow; a few of them are enough.
-        None => {
-            let sorts = Worlds::value_variants().iter().copied();
-            sorts.filter(|sort| *sort != Worlds::Crowds).collect()
-        }
+        None => Worlds::value_variants()
+            .iter()
+            .copied()
+            .filter(|sort| *sort != Worlds::Crowds)
+            .collect(),
     };
     for sort in sorts {
         let variables = vec![(SEEDS.to_owned(), range.clone().into())];

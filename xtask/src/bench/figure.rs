@@ -151,7 +151,8 @@ impl Spread {
         if self.runs < 2 {
             return figure;
         }
-        let (digits, least, most) = (digits(self.median), self.least, self.most);
+        let digits = digits(self.median);
+        let Self { least, most, .. } = self;
         format!("{figure} ({least:.digits$} to {most:.digits$})")
     }
 

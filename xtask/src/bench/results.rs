@@ -101,9 +101,10 @@ impl Results {
         }
         let figures = &measured.figures;
         let is_gone = |known: &Figure| !figures.iter().any(|figure| figure.is_same(known));
-        let missing = before.into_iter();
-        let missing = missing.filter(|known| known.is_held() && is_gone(known));
-        measured.missing = missing.collect();
+        measured.missing = before;
+        measured
+            .missing
+            .retain(|known| known.is_held() && is_gone(known));
         self.tables.insert(table.to_owned(), measured);
     }
 }

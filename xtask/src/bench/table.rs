@@ -64,8 +64,11 @@ fn grid_of(figures: &[&Figure]) -> String {
             continue;
         }
         written.push(&figure.id);
-        let all = figures.iter().copied();
-        let same: Vec<&Figure> = all.filter(|other| other.id == figure.id).collect();
+        let same: Vec<&Figure> = figures
+            .iter()
+            .copied()
+            .filter(|other| other.id == figure.id)
+            .collect();
         let unit = &figure.unit;
         row(&mut text, &figure.what, unit, &columns, |at| {
             let found = same.iter().find(|figure| figure.at == Some(at));

@@ -57,10 +57,14 @@ pub(super) fn check_version(version: &str) -> Result<(), String> {
 
 /// Checks an address that `setup-envtest` can read from.
 pub(super) fn check_address(base_url: &str) -> Result<(), String> {
-    let mut bytes = base_url.bytes();
-    let is_plain = bytes.all(|byte| byte.is_ascii_graphic() && !b"#'\"".contains(&byte));
-    let [plain, secure] = ["http://", "https://"].map(|scheme| base_url.strip_prefix(scheme));
-    let has_host = plain.or(secure).is_some_and(|host| !host.is_empty());
+    let is_plain = base_url
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && !b"#'\"".contains(&byte));
+    let has_host = ["http://", "https://"].iter().any(|scheme| {
+        base_url
+            .strip_prefix(scheme)
+            .is_some_and(|rest| !rest.is_empty())
+    });
     if has_host && is_plain {
         return Ok(());
     }

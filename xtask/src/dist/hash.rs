@@ -15,8 +15,10 @@ pub(super) fn sha256_hex(bytes: &[u8]) -> String {
 }
 
 fn hex(hash: &Digest) -> String {
-    let bytes = hash.as_ref().iter();
-    bytes.map(|byte| format!("{byte:02x}")).collect()
+    hash.as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Returns the SHA-256 of the bytes as the file `RECORD` of a wheel has it: base64 for URLs, without padding.

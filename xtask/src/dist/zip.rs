@@ -37,8 +37,7 @@ fn dos_time(seconds: i64) -> DateTime {
     let [month, day] = [time.month(), time.day()].map(i8::cast_unsigned);
     let clock = [time.hour(), time.minute(), time.second()];
     let [hour, minute, second] = clock.map(i8::cast_unsigned);
-    let time = DateTime::from_date_and_time(year, month, day, hour, minute, second);
-    time.unwrap_or_default()
+    DateTime::from_date_and_time(year, month, day, hour, minute, second).unwrap_or_default()
 }
 
 #[cfg(test)]

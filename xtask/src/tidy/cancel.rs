@@ -5,8 +5,9 @@ use super::tree::{File, Tree, Violation};
 
 /// Checks every public function of the crates that is `async` or returns `impl Future`.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
-    let sources = tree.rust().filter(|file| !file.is_test());
-    let sources = sources.filter(|file| file.path.starts_with("crates/"));
+    let sources = tree
+        .rust()
+        .filter(|file| file.path.starts_with("crates/") && !file.is_test());
     sources.flat_map(check_file).collect()
 }
 
@@ -44,9 +45,12 @@ fn returns_future(lines: &[&str]) -> bool {
     if first.starts_with("pub async fn ") {
         return true;
     }
-    let signature = lines.iter().copied();
-    let signature = signature.take_while(|line| !line.trim_end().ends_with(['}', ';']));
-    let signature = signature.collect::<Vec<_>>().join(" ");
+    let signature: Vec<&str> = lines
+        .iter()
+        .take_while(|line| !line.trim_end().ends_with(['}', ';']))
+        .copied()
+        .collect();
+    let signature = signature.join(" ");
     let signature = signature.split('{').next().unwrap_or_default();
     first.starts_with("pub fn ") && signature.contains("-> impl Future")
 }

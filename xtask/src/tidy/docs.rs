@@ -95,8 +95,9 @@ fn modules(tree: &Tree, page: &File, crates: &Crates<'_>) -> Vec<Violation> {
         };
         let name = first.replace('_', "-");
         let is_lower = |char: char| is_word(char) && !char.is_uppercase();
-        let parts = rest.split("::");
-        let parts = parts.take_while(|part| !part.is_empty() && part.chars().all(is_lower));
+        let parts = rest
+            .split("::")
+            .take_while(|part| !part.is_empty() && part.chars().all(is_lower));
         let module = parts.collect::<Vec<_>>().join("/");
         let is_call = rest.contains('(');
         let exists = crates.get(name.as_str()).is_some_and(|folder| {
@@ -154,9 +155,11 @@ fn summary(tree: &Tree) -> Vec<Violation> {
         return vec![missing(SUMMARY)];
     };
     let pages = tree.files().filter_map(|file| {
-        let page = file.path.strip_prefix("docs/")?;
-        let is_listed = page == "SUMMARY.md" || summary.text.contains(&format!("]({page})"));
-        (page.ends_with(".md") && !is_listed).then_some(page)
+        let page = file
+            .path
+            .strip_prefix("docs/")
+            .filter(|page| page.ends_with(".md"))?;
+        (page != "SUMMARY.md" && !summary.text.contains(&format!("]({page})"))).then_some(page)
     });
     pages
         .map(|page| {
@@ -172,12 +175,14 @@ fn architecture(tree: &Tree, crates: &Crates<'_>) -> Vec<Violation> {
         return vec![missing(ARCHITECTURE)];
     };
     let named: BTreeSet<&str> = words(&page.text).map(|(_, word)| word).collect();
-    let absent = crates.keys().filter(|name| !named.contains(*name));
-    let found = absent.map(|name| {
-        let problem = format!("does not name the crate `{name}`");
-        page.violation(0, problem, "describe the crate")
-    });
-    found.collect()
+    crates
+        .keys()
+        .filter(|name| !named.contains(*name))
+        .map(|name| {
+            let problem = format!("does not name the crate `{name}`");
+            page.violation(0, problem, "describe the crate")
+        })
+        .collect()
 }
 
 /// Returns the code spans of a page with their offsets; fenced blocks are left out.
@@ -191,12 +196,14 @@ pub(crate) fn spans(text: &str) -> impl Iterator<Item = (usize, &str)> {
         fenced ^= is_fence;
         let shown = if fenced || is_fence { "" } else { line };
         let mut inside = at;
-        let parts = shown.split('`').enumerate();
-        parts.filter_map(move |(index, part)| {
-            let here = inside;
-            inside += part.len() + 1;
-            (index % 2 == 1).then_some((here, part))
-        })
+        shown
+            .split('`')
+            .enumerate()
+            .filter_map(move |(index, part)| {
+                let here = inside;
+                inside += part.len() + 1;
+                (index % 2 == 1).then_some((here, part))
+            })
     })
 }
 

@@ -68,8 +68,9 @@ fn declared(tree: &Tree) -> Declared<'_> {
             let crates = declared.types.entry(found.name.to_owned());
             crates.or_default().insert(name);
         }
-        let pairs = list.windows(2);
-        let items = pairs.filter(|pair| matches!(pair[0].text, "fn" | "mod"));
+        let items = list
+            .windows(2)
+            .filter(|pair| matches!(pair[0].text, "fn" | "mod"));
         let names = items.map(|pair| pair[1].text.to_owned());
         declared.items.extend(names);
     }
@@ -81,8 +82,9 @@ fn entries(page: &File) -> impl Iterator<Item = (usize, Vec<String>)> {
     page.text.match_indices("\n- **").filter_map(|(at, _)| {
         let entry = page.text[at + 1..].lines().next()?;
         let (word, rest) = entry.strip_prefix("- **")?.split_once("**")?;
-        let code = rest.strip_prefix(" (");
-        let code = code.and_then(|rest| rest.split_once("):"));
+        let code = rest
+            .strip_prefix(" (")
+            .and_then(|rest| rest.split_once("):"));
         let names = match code {
             Some((code, _)) => spans(code).map(|(_, span)| span.to_owned()).collect(),
             None => vec![camel(word), word.to_lowercase().replace(' ', "_")],

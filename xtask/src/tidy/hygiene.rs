@@ -42,10 +42,15 @@ fn check_rust(file: &File) -> Vec<Violation> {
 fn attributes(file: &File, list: &[Token<'_>]) -> Vec<Violation> {
     let text = |index: usize| list.get(index).map_or("", |token| token.text);
     let mut found = Vec::new();
-    for (index, token) in list.iter().enumerate() {
-        let before = |count: usize| index.checked_sub(count).map_or("", text);
-        let is_attribute = before(1) == "#" || (before(1) == "!" && before(2) == "#");
-        if token.text != "[" || !is_attribute {
+    for (index, token) in list
+        .iter()
+        .enumerate()
+        .filter(|(_, token)| token.text == "[")
+    {
+        let is_attribute = index > 0
+            && (text(index - 1) == "#"
+                || (index > 1 && text(index - 1) == "!" && text(index - 2) == "#"));
+        if !is_attribute {
             continue;
         }
         // `cfg_attr(…, ignore)` ignores a test, too.

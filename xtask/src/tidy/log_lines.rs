@@ -48,8 +48,10 @@ fn quotes(page: &str) -> Vec<Quote<'_>> {
     let offset = |text: &str| text.as_ptr() as usize - page.as_ptr() as usize;
     let fenced = page.split("```").skip(1).step_by(2).flat_map(str::lines);
     let fenced = fenced.map(|line| (offset(line), line));
-    let spans = spans(page).chain(fenced);
-    spans.filter_map(|(at, text)| quote(at, text)).collect()
+    spans(page)
+        .chain(fenced)
+        .filter_map(|(at, text)| quote(at, text))
+        .collect()
 }
 
 /// Returns the message of a log line, without its spans and its fields.

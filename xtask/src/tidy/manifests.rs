@@ -141,8 +141,10 @@ fn registry(require: &mut impl FnMut(bool, &str, &str, &str), folder: &str, head
 /// a version of the Kubernetes API there.
 fn documentation(file: &File, manifest: &Table) -> Option<Violation> {
     const KEY: &str = "[package.metadata.docs.rs]";
-    let mut keys = ["package", "metadata", "docs", "rs"].into_iter();
-    let Some(build) = keys.try_fold(manifest, |table, key| table.get(key)?.as_table()) else {
+    let build = ["package", "metadata", "docs", "rs"]
+        .iter()
+        .try_fold(manifest, |table, key| table.get(*key)?.as_table());
+    let Some(build) = build else {
         let problem = format!("has no section `{KEY}`");
         return Some(complain(file, "", problem, "state how docs.rs builds it"));
     };
@@ -164,14 +166,19 @@ fn documentation(file: &File, manifest: &Table) -> Option<Violation> {
 fn dependency_tables(manifest: &Table) -> Vec<(&str, &Table)> {
     const TABLES: &[&str] = &["dependencies", "dev-dependencies", "build-dependencies"];
     let platforms = manifest.get("target").and_then(Value::as_table);
-    let platforms = platforms.into_iter().flat_map(Table::values);
-    let platforms = platforms.filter_map(Value::as_table);
-    let all = [manifest].into_iter().chain(platforms);
-    let tables = all.flat_map(|table| {
-        let names = TABLES.iter();
-        names.filter_map(|name| Some((*name, table.get(*name)?.as_table()?)))
-    });
-    tables.collect()
+    let platforms = platforms
+        .into_iter()
+        .flat_map(Table::values)
+        .filter_map(Value::as_table);
+    [manifest]
+        .into_iter()
+        .chain(platforms)
+        .flat_map(|table| {
+            TABLES
+                .iter()
+                .filter_map(|name| Some((*name, table.get(*name)?.as_table()?)))
+        })
+        .collect()
 }
 
 fn dependency(file: &File, name: &str, value: &Value, is_ours_in_tests: bool) -> Option<Violation> {
@@ -196,8 +203,10 @@ fn dependency(file: &File, name: &str, value: &Value, is_ours_in_tests: bool) ->
 
 /// Makes a violation at the first line that starts with `key`, or for the whole file without one.
 fn complain(file: &File, key: &str, problem: String, remedy: &str) -> Violation {
-    let mut lines = file.text.lines();
-    let line = lines.position(|line| !key.is_empty() && line.starts_with(key));
+    let line = file
+        .text
+        .lines()
+        .position(|line| !key.is_empty() && line.starts_with(key));
     Violation::new(&file.path, line.map_or(0, |line| line + 1), problem, remedy)
 }
 

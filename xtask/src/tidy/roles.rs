@@ -10,11 +10,14 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
 
 fn check_file(file: &File) -> Vec<Violation> {
     let first = file.text.lines().next().unwrap_or_default();
-    let summary = first.strip_prefix("//! ");
-    let Some(summary) = summary.filter(|summary| !summary.trim().is_empty()) else {
-        let remedy = match has_role(file) {
-            true => TAG,
-            false => "begin with `//!` and one sentence",
+    let Some(summary) = first
+        .strip_prefix("//! ")
+        .filter(|summary| !summary.trim().is_empty())
+    else {
+        let remedy = if has_role(file) {
+            TAG
+        } else {
+            "begin with `//!` and one sentence"
         };
         let problem = "the first line does not state the purpose of the file";
         return vec![file.violation(0, problem, remedy)];
@@ -22,8 +25,9 @@ fn check_file(file: &File) -> Vec<Violation> {
     if !has_role(file) {
         return Vec::new();
     }
-    let tag = summary.split_once(": ");
-    let tag = tag.filter(|(_, sentence)| !sentence.trim().is_empty());
+    let tag = summary
+        .split_once(": ")
+        .filter(|(_, sentence)| !sentence.trim().is_empty());
     let source = Source::of(&file.text);
     let code = source.production();
     let tokens = tokens(&code);

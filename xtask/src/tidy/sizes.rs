@@ -22,10 +22,14 @@ fn check_file(file: &File) -> Option<Violation> {
 
 fn lines(file: &File) -> usize {
     let source = Source::of(&file.text);
-    let line = |at: usize| line(&file.text, at);
-    let tests = source.tests.iter();
-    let tests = tests.map(|range| line(range.end.saturating_sub(1)) - line(range.start) + 1);
-    file.text.lines().count().saturating_sub(tests.sum())
+    let tests: usize = source
+        .tests
+        .iter()
+        .map(|range| {
+            line(&file.text, range.end.saturating_sub(1)) - line(&file.text, range.start) + 1
+        })
+        .sum();
+    file.text.lines().count().saturating_sub(tests)
 }
 
 #[cfg(test)]

@@ -20,10 +20,12 @@ impl File {
     /// in a file of their own.
     pub(crate) fn is_test(&self) -> bool {
         let name = self.name();
-        let mut parts = self.path.split('/');
         name == "tests.rs"
             || name.ends_with("_tests.rs")
-            || parts.any(|part| part == "tests" || part == "benches")
+            || self
+                .path
+                .split('/')
+                .any(|part| part == "tests" || part == "benches")
     }
 
     pub(crate) fn violation(

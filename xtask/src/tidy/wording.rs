@@ -108,12 +108,15 @@ fn search<'a>(text: &str, words: &[Word<'_>], refused: &'a [Phrase]) -> Vec<(usi
             let Some(span) = words.get(index..index + phrase.words.len()) else {
                 continue;
             };
-            let texts = span.iter().map(|word| word.text);
-            let same = texts.eq(phrase.words.iter().copied());
+            let same = span
+                .iter()
+                .map(|word| word.text)
+                .eq(phrase.words.iter().copied());
             let joined = span.windows(2).all(|pair| {
                 let between = &text[pair[0].at + pair[0].text.len()..pair[1].at];
-                let mut chars = between.chars();
-                chars.all(|char| char.is_whitespace() || "/!#*>".contains(char))
+                between
+                    .chars()
+                    .all(|char| char.is_whitespace() || "/!#*>".contains(char))
             });
             let before = text[..first.at].chars().next_back();
             let is_part = before.is_some_and(|char| ":-_".contains(char));
