@@ -92,8 +92,10 @@ impl Fanout {
 
     /// Returns the mailboxes that may have new events, to be notified after the lock is released.
     pub(crate) fn mailboxes(&self) -> Vec<Arc<SharedMailbox>> {
-        let mailboxes = self.mailboxes.iter();
-        mailboxes.map(|(_, mailbox)| Arc::clone(mailbox)).collect()
+        self.mailboxes
+            .iter()
+            .map(|(_, mailbox)| Arc::clone(mailbox))
+            .collect()
     }
 
     pub(crate) fn len(&self) -> usize {

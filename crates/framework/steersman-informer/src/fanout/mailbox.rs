@@ -170,13 +170,26 @@ impl Mailbox {
 impl CollapsedChange {
     /// Makes the change of one event. The subscriber counts as having taken the version before the event.
     fn of(event: RawEvent) -> Self {
-        let mut change = Self {
-            taken: event.old().cloned(),
-            ended: None,
-            now: None,
-        };
-        change.fold(event);
-        change
+        match event {
+            Event::Created { new, origin } => Self {
+                taken: None,
+                ended: None,
+                now: Some((new, origin)),
+            },
+            Event::Updated { old, new, origin } => Self {
+                taken: Some(old),
+                ended: None,
+                now: Some((new, origin)),
+            },
+            Event::Deleted {
+                last_known,
+                certainty,
+            } => Self {
+                taken: Some(last_known.clone()),
+                ended: Some((last_known, certainty)),
+                now: None,
+            },
+        }
     }
 
     fn fold(&mut self, event: RawEvent) {

@@ -399,8 +399,9 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         version: ResourceVersion,
         initial_events_end: bool,
     ) -> BookmarkEffect {
-        let machine = &mut self.machine;
-        let marked = machine.handle_bookmark(&version, initial_events_end, now());
+        let marked = self
+            .machine
+            .handle_bookmark(&version, initial_events_end, now());
         match marked {
             BookmarkEffect::Complete => self.replace(version).await,
             BookmarkEffect::Position => self.sink.send(Delta::Bookmark { version }).await,

@@ -452,8 +452,10 @@ impl ReflectorMachine {
         self.watch.heard = Some(now);
         self.watch.news |= self.phase != ReflectorPhase::Watching;
         self.broken = 0;
-        let opened = self.watch.opened;
-        let settled = opened.is_some_and(|opened| now >= opened + SHORT);
+        let settled = self
+            .watch
+            .opened
+            .is_some_and(|opened| now >= opened + SHORT);
         if self.watch.news || settled {
             self.problems = ProblemTracker::default();
             self.short = 0;

@@ -19,12 +19,15 @@ pub(crate) struct PartialList {
 
 impl PartialList {
     pub(crate) fn put(&mut self, arrived: Arrived) {
-        let (items, hasher) = (&mut self.items, &self.hasher);
+        let Self {
+            items,
+            indexes,
+            hasher,
+        } = self;
         let key = key_of(&arrived.item);
         let is_here = |index: &usize| key_at(items, *index) == Some(key);
         let rehash = |index: &usize| hasher.hash_one(key_at(items, *index));
-        let hash = hasher.hash_one(Some(key));
-        match self.indexes.entry(hash, is_here, rehash) {
+        match indexes.entry(hasher.hash_one(Some(key)), is_here, rehash) {
             Entry::Occupied(index) => items.set(*index.get(), Some(arrived)),
             Entry::Vacant(vacant) => {
                 vacant.insert(items.next_index());
@@ -34,11 +37,15 @@ impl PartialList {
     }
 
     pub(crate) fn remove(&mut self, item: &DeltaItem) {
+        let Self {
+            items,
+            indexes,
+            hasher,
+        } = self;
         let key = key_of(item);
-        let is_here = |index: &usize| key_at(&self.items, *index) == Some(key);
-        let hash = self.hasher.hash_one(Some(key));
-        if let Ok(index) = self.indexes.find_entry(hash, is_here) {
-            self.items.set(index.remove().0, None);
+        let is_here = |index: &usize| key_at(items, *index) == Some(key);
+        if let Ok(index) = indexes.find_entry(hasher.hash_one(Some(key)), is_here) {
+            items.set(index.remove().0, None);
         }
     }
 

@@ -9,8 +9,13 @@ use crate::metrics::Counters;
 pub(crate) struct RequestMetrics {
     counters: Counters,
     listing: Option<Instant>,
-    /// The time at which the present watch was opened, and the number of its events.
-    watch: Option<(Instant, usize)>,
+    watch: Option<OpenRequest>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenRequest {
+    since: Instant,
+    events: usize,
 }
 
 impl RequestMetrics {
@@ -39,17 +44,20 @@ impl RequestMetrics {
     }
 
     pub(crate) fn open_watch(&mut self, now: Instant) {
-        self.watch = Some((now, 0));
+        self.watch = Some(OpenRequest {
+            since: now,
+            events: 0,
+        });
     }
 
     pub(crate) fn count_event(&mut self) {
-        if let Some((_, events)) = &mut self.watch {
-            *events += 1;
+        if let Some(watch) = &mut self.watch {
+            watch.events += 1;
         }
     }
 
     pub(crate) fn end_watch(&mut self, now: Instant) {
-        if let Some((since, events)) = self.watch.take() {
+        if let Some(OpenRequest { since, events }) = self.watch.take() {
             self.counters.watched(events, now - since);
         }
     }

@@ -107,8 +107,10 @@ impl Index {
             return share(value);
         }
         let first = |alone: IndexValues| alone.first().map(Arc::clone);
-        let shared = values.iter().filter_map(|value| first(share(value)));
-        shared.collect()
+        values
+            .iter()
+            .filter_map(|value| first(share(value)))
+            .collect()
     }
 
     pub(crate) fn remove(&mut self, key: &ObjectKey) {

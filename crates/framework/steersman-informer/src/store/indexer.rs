@@ -222,9 +222,12 @@ impl Indexer {
 
     /// Returns effects without a change, to which [`apply`](Self::apply) adds those of each change.
     pub(crate) fn unchanged(&self) -> Effects {
-        let views = self.views.iter().map(|view| ViewEffects::nothing(view.id));
         Effects {
-            views: views.collect(),
+            views: self
+                .views
+                .iter()
+                .map(|view| ViewEffects::nothing(view.id))
+                .collect(),
             ..Effects::default()
         }
     }

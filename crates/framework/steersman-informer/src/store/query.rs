@@ -51,8 +51,9 @@ pub struct IndexedValue {
 /// Returns the values of an object in the index of labels: the key of each label, and each `key=value`.
 pub(crate) fn label_values(entry: &RawEntry) -> Vec<String> {
     let labels = entry.labels().iter();
-    let values = labels.flat_map(|(key, value)| [key.to_owned(), labelled(key, value)]);
-    values.collect()
+    labels
+        .flat_map(|(key, value)| [key.to_owned(), labelled(key, value)])
+        .collect()
 }
 
 fn labelled(key: &str, value: &str) -> String {

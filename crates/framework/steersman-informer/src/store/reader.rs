@@ -129,8 +129,9 @@ impl<K: Object> Store<K> {
             .labels(labels.clone())
             .namespace(namespace.unwrap_or_default());
         // The query names no index, so it cannot fail.
-        let found = self.list_matching(&query);
-        found.map(|found| found.objects).unwrap_or_default()
+        self.list_matching(&query)
+            .map(|found| found.objects)
+            .unwrap_or_default()
     }
 
     /// Returns the objects that a query selects, at one version.
