@@ -325,18 +325,25 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
     }
 
     fn check(&self) -> Result<(), ControllerError> {
-        let controller = self.name.clone();
+        let controller = || self.name.clone();
         if self.name.trim().is_empty() {
             return Err(ControllerError::EmptyName);
         }
         if self.options.settings.max_concurrent_reconciles == Some(0) {
-            return Err(ControllerError::NoWorkers { controller });
+            return Err(ControllerError::NoWorkers {
+                controller: controller(),
+            });
         }
         if self.primary_parts.is_none() && self.sources.is_empty() {
-            return Err(ControllerError::NothingWatched { controller });
+            return Err(ControllerError::NothingWatched {
+                controller: controller(),
+            });
         }
         match self.field_manager.as_deref().map(check_field_manager) {
-            Some(Err(source)) => Err(ControllerError::FieldManager { controller, source }),
+            Some(Err(source)) => Err(ControllerError::FieldManager {
+                controller: controller(),
+                source,
+            }),
             _ => Ok(()),
         }
     }

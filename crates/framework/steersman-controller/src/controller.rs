@@ -57,21 +57,28 @@ impl Controller {
         let kinds = parts.sources.watch_kinds();
         let others = parts.sources.others.iter();
         let others = others.filter_map(|source| source.watched_kind());
-        let primary = parts.declared.primary.as_ref();
         let declaration = ControllerDeclaration {
             name: parts.name.clone(),
-            primary: primary.map(|primary| primary.kind.clone()),
+            primary: parts
+                .declared
+                .primary
+                .as_ref()
+                .map(|primary| primary.kind.clone()),
             owned: parts.declared.owned().to_vec(),
             watched: kinds.iter().chain(others).cloned().collect(),
             needed_rules,
         };
-        let cluster_watches = parts.sources.cluster_watches.iter();
         Self {
             declaration,
             field_manager,
             on_every_replica,
             kinds,
-            cluster_kinds: cluster_watches.map(|watch| watch.kind().clone()).collect(),
+            cluster_kinds: parts
+                .sources
+                .cluster_watches
+                .iter()
+                .map(|watch| watch.kind().clone())
+                .collect(),
             status,
             parts: Box::new(parts),
         }

@@ -145,8 +145,9 @@ impl<R: RequestKey> Requests<R> {
         if self.added.len() > SCANNED {
             return self.positions.get(request).copied();
         }
-        let mut added = self.added.iter();
-        added.position(|(present, _)| present == request)
+        self.added
+            .iter()
+            .position(|(present, _)| present == request)
     }
 
     /// Returns the options that [`add`](Self::add) uses for this event: low priority for initial lists and resyncs.

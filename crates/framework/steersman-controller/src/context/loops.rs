@@ -158,12 +158,14 @@ impl LoopDetector {
         now: Instant,
     ) -> LoopFinding {
         self.sweep(now);
-        let writing = self.requests.entry(request.clone());
-        let writing = writing.or_insert(WritingRequest {
-            causes: Vec::new(),
-            writes: Vec::new(),
-            last: now,
-        });
+        let writing = self
+            .requests
+            .entry(request.clone())
+            .or_insert_with(|| WritingRequest {
+                causes: Vec::new(),
+                writes: Vec::new(),
+                last: now,
+            });
         writing.last = now;
         let is_it = |write: &&mut OwnWrite| write.key == *key && write.kind == *kind;
         if let Some(again) = writing.writes.iter_mut().find(is_it) {
@@ -172,7 +174,10 @@ impl LoopDetector {
         }
         let cause = writing.causes.iter_mut().find(is_it);
         // The answer to a write that changes nothing has the version that the object had before.
-        if cause.as_ref().is_some_and(|own| own.version == *version) {
+        if cause
+            .as_ref()
+            .is_some_and(|cause| cause.version == *version)
+        {
             return LoopFinding::Ordinary;
         }
         if writing.writes.len() == MOST_WRITES {

@@ -205,8 +205,9 @@ impl ControllerDefaults {
     /// [`ControllerError::NoWorkers`]; [`ControllerError::Backoff`] for a first delay of zero or beyond the longest.
     pub fn check(&self) -> Result<(), ControllerError> {
         self.every.check("*")?;
-        let mut named = self.by_name.iter();
-        named.try_for_each(|(name, settings)| settings.check(name))
+        self.by_name
+            .iter()
+            .try_for_each(|(name, settings)| settings.check(name))
     }
 
     pub(crate) fn resolve(&self, name: &str, code: &ControllerSettings) -> ResolvedSettings {

@@ -235,8 +235,11 @@ impl<K: TypedObject> Finalizers<K> {
         };
         let stalled = status_conditions::find((conditions.get)(object), STALLED);
         let is_reported = stalled.is_some_and(|stalled| stalled.reason == FAILED);
-        let finalizers = object.meta().finalizers.as_ref();
-        let is_kept = finalizers.is_some_and(|finalizers| !finalizers.is_empty());
+        let is_kept = object
+            .meta()
+            .finalizers
+            .as_ref()
+            .is_some_and(|finalizers| !finalizers.is_empty());
         if is_reported && is_kept {
             let report = ProgressReport {
                 progress: Progress::Terminating,

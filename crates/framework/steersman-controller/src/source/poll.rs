@@ -142,8 +142,9 @@ impl<T> PollResults<T> {
     /// call that began before `set` is dropped.
     pub fn set(&self, key: &ObjectKey, state: T) -> bool {
         let mut states = self.states.lock();
-        let current = states.get_mut(key);
-        let replaced = current.map(|current| std::mem::replace(current, Arc::new(state)));
+        let replaced = states
+            .get_mut(key)
+            .map(|current| std::mem::replace(current, Arc::new(state)));
         drop(states);
         // The replaced state is dropped outside the lock, because its type is the user's.
         replaced.is_some()

@@ -118,8 +118,10 @@ async fn watch_while_served<K: Object, P: ControllerTarget>(
     while pumps.next().await.is_some() {}
     // SRC-4: objects without a delete event count as deleted, except those of a namespace that was removed from the
     // cache, which still exist (CTRL-42).
-    let informers = held.informers();
-    for informer in informers.filter(|informer| !informer.has_left_scope()) {
+    for informer in held
+        .informers()
+        .filter(|informer| !informer.has_left_scope())
+    {
         for entry in informer.informer().as_store().entries(None) {
             let event = Event::deleted(entry, Certainty::FinalStateUnknown);
             events.handle(&event).await;
@@ -259,8 +261,12 @@ impl ServedKind {
 /// Waits until the requests of an informer fail because the server does not serve the kind.
 async fn not_served<K: Object>(informer: &Informer<K>) {
     let is_not_served = |state: &InformerState| matches!(state, InformerState::Degraded { reason, .. } if *reason == Reason::NotServed);
-    let mut states = informer.state_changes();
-    if states.wait_for(is_not_served).await.is_err() {
+    if informer
+        .state_changes()
+        .wait_for(is_not_served)
+        .await
+        .is_err()
+    {
         // The subscription of the informer reports its end, so this future never resolves.
         pending::<()>().await;
     }

@@ -197,13 +197,16 @@ where
     }
 
     fn end(&mut self, returned: Returned<T>) {
-        let (call, before) = (returned.call, returned.before.as_ref());
-        let is_ok = returned.state.is_ok();
-        let end = self.schedule.handle_end(&call, is_ok, now());
-        let changed = match (end, returned.state) {
+        let Returned {
+            call,
+            before,
+            state,
+        } = returned;
+        let end = self.schedule.handle_end(&call, state.is_ok(), now());
+        let changed = match (end, state) {
             (CallEnd::Forgotten, _) => return,
             (_, Ok(None)) => return self.forget(&call.key),
-            (_, Ok(Some(state))) => self.put(&call.key, before, state),
+            (_, Ok(Some(state))) => self.put(&call.key, before.as_ref(), state),
             (_, Err(error)) => Err(error),
         };
         match (changed, end) {
@@ -235,8 +238,9 @@ where
 
     /// Counts a failed call. Logs it if the number of failures of the object is a power of two.
     fn failed(&self, key: &ObjectKey, error: &Error, failures: u32, pause: Option<Duration>) {
-        let metrics = &self.sink.source_metrics;
-        metrics.polled(&self.kind, PollOutcome::Error);
+        self.sink
+            .source_metrics
+            .polled(&self.kind, PollOutcome::Error);
         if !failures.is_power_of_two() {
             return;
         }

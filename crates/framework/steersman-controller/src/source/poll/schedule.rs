@@ -85,22 +85,29 @@ impl PollSchedule {
     /// Schedules a call for an object at once: the object appeared or changed.
     pub(crate) fn handle_call_now(&mut self, key: &ObjectKey, now: Instant) {
         let slot = self.slot(now);
-        let object = self.objects.entry(key.clone()).or_insert(Polled {
-            id: slot.1,
-            call: CallState::Never,
-            failures: 0,
-        });
+        let Some(object) = self.objects.get_mut(key) else {
+            let object = Polled {
+                id: slot.1,
+                call: CallState::Waiting(slot),
+                failures: 0,
+            };
+            self.objects.insert(key.clone(), object);
+            self.due.insert(slot, key.clone());
+            return;
+        };
         match &mut object.call {
-            CallState::Running { again } => {
-                *again = true;
-                return;
+            CallState::Running { again } => *again = true,
+            CallState::Waiting(earlier) if earlier.0 <= now => {}
+            CallState::Waiting(later) => {
+                self.due.remove(later);
+                *later = slot;
+                self.due.insert(slot, key.clone());
             }
-            CallState::Waiting(earlier) if earlier.0 <= now => return,
-            CallState::Waiting(later) => drop(self.due.remove(later)),
-            CallState::Never => {}
+            never @ CallState::Never => {
+                *never = CallState::Waiting(slot);
+                self.due.insert(slot, key.clone());
+            }
         }
-        object.call = CallState::Waiting(slot);
-        self.due.insert(slot, key.clone());
     }
 
     /// Forgets an object (SRC-2). The state that a call in progress returns does not count.
@@ -124,8 +131,11 @@ impl PollSchedule {
         if self.running >= self.max_concurrent {
             return None;
         }
-        let first = self.due.first_entry();
-        let key = first.filter(|first| first.key().0 <= now)?.remove();
+        let first = self
+            .due
+            .first_entry()
+            .filter(|first| first.key().0 <= now)?;
+        let key = first.remove();
         let object = self.objects.get_mut(&key)?;
         object.call = CallState::Running { again: false };
         self.running += 1;
