@@ -108,8 +108,11 @@ impl SlotIndex {
 
     /// Reads the first bucket of each coming search, so that the processor waits once for all cache misses.
     pub(crate) fn approach(&self, hashes: impl Iterator<Item = Hash>) {
-        let bucket = |hash| self.buckets.get(self.home(hash));
-        let begin = |hash| bucket(hash).map_or(0, |bucket| bucket.slot);
+        let begin = |hash| {
+            self.buckets
+                .get(self.home(hash))
+                .map_or(0, |bucket| bucket.slot)
+        };
         std::hint::black_box(hashes.fold(0, |all, hash| all ^ begin(hash)));
     }
 

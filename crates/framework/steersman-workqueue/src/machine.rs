@@ -268,10 +268,12 @@ impl<T: Key> Machine<T> {
     }
 
     pub(crate) fn snapshot(&self, now: Instant) -> QueueSnapshot {
-        let depths = self.ready.depths();
-        let depths = depths.map(|(priority, depth)| (priority.value(), depth));
         let mut snapshot = QueueSnapshot {
-            depths: depths.collect(),
+            depths: self
+                .ready
+                .depths()
+                .map(|(priority, depth)| (priority.value(), depth))
+                .collect(),
             ..QueueSnapshot::default()
         };
         for held in &self.held {

@@ -171,13 +171,19 @@ struct Scrape(Arc<QueueMetrics>);
 
 impl Collector for Scrape {
     fn desc(&self) -> Vec<&Desc> {
-        let collectors = self.0.collectors().into_iter();
-        collectors.flat_map(Collector::desc).collect()
+        self.0
+            .collectors()
+            .into_iter()
+            .flat_map(Collector::desc)
+            .collect()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
         self.0.refresh();
-        let collectors = self.0.collectors().into_iter();
-        collectors.flat_map(Collector::collect).collect()
+        self.0
+            .collectors()
+            .into_iter()
+            .flat_map(Collector::collect)
+            .collect()
     }
 }

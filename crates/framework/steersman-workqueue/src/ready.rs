@@ -49,8 +49,9 @@ impl ReadyKeys {
     }
 
     pub(crate) fn depths(&self) -> impl Iterator<Item = (Priority, usize)> + '_ {
-        let lines = self.lines.iter();
-        lines.map(|(priority, line)| (*priority, line.live))
+        self.lines
+            .iter()
+            .map(|(priority, line)| (*priority, line.live))
     }
 
     /// Puts a key at the end of the line of its priority.
@@ -98,8 +99,11 @@ impl ReadyKeys {
     // becomes the oldest eventually, so every key gets a turn. (Turns for the oldest key below the highest priority
     // would not be enough: bursts of higher keys could starve a middle priority.)
     fn choose(&mut self, is_live: &impl Fn(Turn, KeySlot) -> bool) -> Option<Priority> {
-        let lines = self.lines.iter_mut().rev();
-        let mut busy = lines.filter(|(_, line)| line.live > 0);
+        let mut busy = self
+            .lines
+            .iter_mut()
+            .rev()
+            .filter(|(_, line)| line.live > 0);
         let (&top, top_line) = busy.next()?;
         if top_line.live == self.live {
             self.passed_over = 0;

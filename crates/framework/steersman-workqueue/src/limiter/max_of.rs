@@ -36,9 +36,11 @@ impl<T: 'static> Default for MaxOf<T> {
 
 impl<T: 'static> RateLimiter<T> for MaxOf<T> {
     fn delay(&mut self, key: &T, now: Instant) -> Duration {
-        let limiters = self.limiters.iter_mut();
-        let delays = limiters.map(|limiter| limiter.delay(key, now));
-        delays.max().unwrap_or(Duration::ZERO)
+        self.limiters
+            .iter_mut()
+            .map(|limiter| limiter.delay(key, now))
+            .max()
+            .unwrap_or(Duration::ZERO)
     }
 
     fn forget(&mut self, key: &T) {
@@ -48,9 +50,11 @@ impl<T: 'static> RateLimiter<T> for MaxOf<T> {
     }
 
     fn failures(&self, key: &T) -> u32 {
-        let limiters = self.limiters.iter();
-        let failures = limiters.map(|limiter| limiter.failures(key));
-        failures.max().unwrap_or(0)
+        self.limiters
+            .iter()
+            .map(|limiter| limiter.failures(key))
+            .max()
+            .unwrap_or(0)
     }
 }
 
