@@ -88,7 +88,11 @@ impl ElectionMachine {
                     self.end(Ending::NotHeld);
                 }
             }
-            (Command::LeaveBehind, _) | (Command::Release, ElectionStage::Releasing { .. }) => {}
+            (
+                Command::LeaveBehind,
+                ElectionStage::Stopping { .. } | ElectionStage::Releasing { .. },
+            )
+            | (Command::Release, ElectionStage::Releasing { .. }) => {}
         }
     }
 
