@@ -78,8 +78,10 @@ impl Budget {
         let Some(limit) = self.state.limit else {
             return Some(SlotId::NONE);
         };
-        let mut s3_fifo = self.state.s3_fifo.lock();
-        s3_fifo.admit_if_room(holder, charge, limit)
+        self.state
+            .s3_fifo
+            .lock()
+            .admit_if_room(holder, charge, limit)
     }
 
     /// Changes the charge of a body. Returns `None` if the body has been evicted.

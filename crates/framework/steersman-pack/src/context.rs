@@ -95,8 +95,9 @@ impl PackContext {
         let codec = self.budget.codec();
         let again = codec.unpack(packed, |json| codec.pack(json, dictionary.as_ref()));
         let frees = packed.dictionary().is_some();
-        let again = again.ok()?;
-        (frees || again.size() < packed.size()).then_some(again)
+        again
+            .ok()
+            .filter(|again| frees || again.size() < packed.size())
     }
 
     /// Calls `look` with the unpacked JSON.
@@ -219,8 +220,10 @@ impl PackContext {
     /// Returns the bit of a type in a bit set; 0 for all types after the first eight.
     pub fn type_bit(&self, of: TypeId) -> u8 {
         let number = number_of(&mut self.types.lock(), of);
-        let number = u32::try_from(number).unwrap_or(u32::MAX);
-        1_u8.checked_shl(number).unwrap_or(0)
+        u32::try_from(number)
+            .ok()
+            .and_then(|number| 1_u8.checked_shl(number))
+            .unwrap_or(0)
     }
 }
 

@@ -94,9 +94,10 @@ impl Samples {
             Some((dictionary, share))
         };
         let excerpt = training_part.excerpt(size / 2);
-        let with_tables = training_part.with_entropy_tables(&excerpt);
-        let with_tables = with_tables.and_then(|bytes| tried(&bytes));
-        let mut best = smaller(with_tables, tried(&excerpt))?;
+        let with_entropy_tables = training_part
+            .with_entropy_tables(&excerpt)
+            .and_then(|with_entropy_tables| tried(&with_entropy_tables));
+        let mut best = smaller(with_entropy_tables, tried(&excerpt))?;
         if best.1.packed * ALIKE > best.1.json {
             let mut trained = Vec::with_capacity(size);
             let done = zstd_safe::train_from_buffer(

@@ -265,8 +265,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for &mut WeighingAccess<'_, A> {
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, A::Error> {
-        let seed = self.scale.weighing(seed);
-        let next = self.access.next_element_seed(seed)?;
+        let next = self.access.next_element_seed(self.scale.weighing(seed))?;
         if next.is_some() {
             self.count += 1;
             self.each = self.each.max(size_of::<T::Value>());
@@ -290,8 +289,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut WeighingAccess<'_, A> {
         if !self.is_collection {
             return self.access.next_key_seed(seed);
         }
-        let seed = self.scale.weighing(seed);
-        let next = self.access.next_key_seed(seed)?;
+        let next = self.access.next_key_seed(self.scale.weighing(seed))?;
         self.count += usize::from(next.is_some());
         Ok(next)
     }
@@ -299,8 +297,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut WeighingAccess<'_, A> {
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
         // The keys of a JSON object are text.
         self.each = self.each.max(size_of::<String>() + size_of::<T::Value>());
-        let seed = self.scale.weighing(seed);
-        self.access.next_value_seed(seed)
+        self.access.next_value_seed(self.scale.weighing(seed))
     }
 }
 
