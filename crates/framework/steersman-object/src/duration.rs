@@ -38,8 +38,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         let part = nanoseconds(number, *nanos).ok_or_else(wrong)?;
         let too_long = || "the duration is longer than 584 years".to_owned();
         let part = u64::try_from(part).map_err(|_| too_long())?;
-        let longer = sum.checked_add(Duration::from_nanos(part));
-        sum = longer.ok_or_else(too_long)?;
+        sum = sum
+            .checked_add(Duration::from_nanos(part))
+            .ok_or_else(too_long)?;
         rest = &after[name.len()..];
     }
     Ok(sum)
@@ -52,11 +53,18 @@ fn nanoseconds(number: &str, unit: u64) -> Option<u128> {
         return None;
     }
     let unit = u128::from(unit);
+    let whole: u128 = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().ok()?
+    };
     // Further digits are below a nanosecond even for hours, and are cut off.
     let fraction = &fraction[..fraction.len().min(18)];
-    // The leading zero stands for digits that are left out.
-    let number = |digits: &str| format!("0{digits}").parse::<u128>().ok();
-    let (whole, digits) = (number(whole)?, number(fraction)?);
+    let digits: u128 = if fraction.is_empty() {
+        0
+    } else {
+        fraction.parse().ok()?
+    };
     let scale = 10_u128.pow(u32::try_from(fraction.len()).ok()?);
     whole.checked_mul(unit)?.checked_add(digits * unit / scale)
 }

@@ -41,8 +41,11 @@ pub fn json_text(value: &Value) -> &str {
 
 /// Returns the items of a JSON array; empty if the value is not an array.
 pub fn json_items(value: &Value) -> std::slice::Iter<'_, Value> {
-    let items = value.as_array().map(Vec::as_slice);
-    items.unwrap_or_default().iter()
+    value
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+        .iter()
 }
 
 /// Returns the decoding error of these bytes with the path of the field: `spec.replicas: …`.

@@ -187,7 +187,8 @@ impl Kind {
             "" => "/api",
             _ => "/apis",
         };
-        let (api_version, plural) = (self.gvk().api_version(), self.plural());
+        let api_version = self.gvk().api_version();
+        let plural = self.plural();
         match namespace.filter(|_| self.is_namespaced()) {
             Some(namespace) => format!("{root}/{api_version}/namespaces/{namespace}/{plural}"),
             None => format!("{root}/{api_version}/{plural}"),

@@ -81,8 +81,10 @@ pub enum OwnerError {
 
 /// Returns the owner reference of the controlling owner, if there is one.
 pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
-    let mut references = meta.owner_references.iter().flatten();
-    references.find(|reference| reference.controller == Some(true))
+    meta.owner_references
+        .iter()
+        .flatten()
+        .find(|reference| reference.controller == Some(true))
 }
 
 /// Returns whether an owner reference names an object of this kind, in any version.
@@ -217,30 +219,41 @@ fn reference_to<O: Object>(
     kind: &Kind,
     object: ObjectKey,
 ) -> Result<OwnerReference, OwnerError> {
-    let (uid, owner) = (owner.uid_str(), owner.key());
-    if uid.is_empty() {
-        return Err(OwnerError::OwnerWithoutUid { owner, object });
+    let owner_key = owner.key();
+    if owner.uid_str().is_empty() {
+        return Err(OwnerError::OwnerWithoutUid {
+            owner: owner_key,
+            object,
+        });
     }
-    if kind.is_namespaced() && owner.namespace() != object.namespace() {
+    if kind.is_namespaced() && owner_key.namespace() != object.namespace() {
         return Err(match object.namespace() {
-            Some(_) => OwnerError::AcrossNamespaces { owner, object },
-            None => OwnerError::ClusterScoped { owner, object },
+            Some(_) => OwnerError::AcrossNamespaces {
+                owner: owner_key,
+                object,
+            },
+            None => OwnerError::ClusterScoped {
+                owner: owner_key,
+                object,
+            },
         });
     }
     Ok(OwnerReference {
         api_version: kind.gvk().api_version(),
         kind: kind.gvk().kind().to_owned(),
-        name: owner.name().to_owned(),
-        uid: uid.to_owned(),
+        name: owner_key.name().to_owned(),
+        uid: owner.uid_str().to_owned(),
         ..OwnerReference::default()
     })
 }
 
 fn upsert(meta: &mut ObjectMeta, reference: OwnerReference) {
     let references = meta.owner_references.get_or_insert_default();
-    let is_same = |present: &OwnerReference| same_owner(present, &reference);
-    match references.iter().position(is_same) {
-        Some(at) => references[at] = reference,
+    match references
+        .iter_mut()
+        .find(|present| same_owner(present, &reference))
+    {
+        Some(present) => *present = reference,
         None => references.push(reference),
     }
 }

@@ -168,15 +168,19 @@ fn parse_term(term: &str) -> Result<Expression, String> {
 
 fn parse_set(term: &str) -> Result<Expression, String> {
     let shape = || format!("write {term:?} as `key in (a,b)` or `key notin (a,b)`");
-    let parts = term.trim_end_matches(')').split_once('(');
-    let (head, values) = parts.ok_or_else(shape)?;
+    let (head, values) = term
+        .trim_end_matches(')')
+        .split_once('(')
+        .ok_or_else(shape)?;
     let mut words = head.split_whitespace();
     let (Some(key), Some(operator), None) = (words.next(), words.next(), words.next()) else {
         return Err(shape());
     };
     let key = valid(key, "key")?;
-    let values = values.split(',').map(|value| valid(value.trim(), "value"));
-    let values: BTreeSet<String> = values.collect::<Result<_, _>>()?;
+    let values = values
+        .split(',')
+        .map(|value| valid(value.trim(), "value"))
+        .collect::<Result<BTreeSet<_>, _>>()?;
     match operator {
         "in" => Ok(Expression::In(key, values)),
         "notin" => Ok(Expression::NotIn(key, values)),

@@ -149,8 +149,10 @@ pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
 ///
 /// With an unchanged status, the former transition time is kept, so `condition` may have the current time.
 pub fn set(conditions: &mut Vec<Condition>, mut condition: Condition) -> bool {
-    let mut known = conditions.iter_mut();
-    let Some(present) = known.find(|one| one.type_ == condition.type_) else {
+    let Some(present) = conditions
+        .iter_mut()
+        .find(|one| one.type_ == condition.type_)
+    else {
         conditions.push(condition);
         return true;
     };
