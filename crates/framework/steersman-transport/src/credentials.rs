@@ -193,12 +193,18 @@ impl Credentials {
 fn files(config: &Config) -> Vec<PathBuf> {
     let user = &config.auth_info;
     let certificate = user.client_certificate.as_ref();
-    let certificate = certificate.filter(|_| user.client_certificate_data.is_none());
     let key = user.client_key.as_ref();
-    let key = key.filter(|_| user.client_key_data.is_none());
-    let authority = config.root_cert_file.iter().cloned();
-    let own = certificate.into_iter().chain(key).map(PathBuf::from);
-    authority.chain(own).collect()
+    [
+        config.root_cert_file.clone(),
+        certificate
+            .filter(|_| user.client_certificate_data.is_none())
+            .map(PathBuf::from),
+        key.filter(|_| user.client_key_data.is_none())
+            .map(PathBuf::from),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn read_all(files: &[PathBuf]) -> Vec<Option<Vec<u8>>> {
@@ -210,8 +216,10 @@ pub(crate) fn token_file(config: &Config) -> Option<PathBuf> {
     let user = &config.auth_info;
     let basic = user.username.is_some() && user.password.is_some();
     let other = basic || user.auth_provider.is_some() || user.token.is_some();
-    let path = user.token_file.as_ref().filter(|_| !other);
-    path.map(PathBuf::from)
+    user.token_file
+        .as_ref()
+        .filter(|_| !other)
+        .map(PathBuf::from)
 }
 
 fn read_token(path: &PathBuf) -> Result<HeaderValue, String> {

@@ -47,8 +47,12 @@ struct PoolState {
     dial: Option<watch::Receiver<Dialing>>,
 }
 
-/// The result of a dial; `None` while it is under way.
-type Dialing = Option<Result<(), DialError>>;
+#[derive(Clone)]
+enum Dialing {
+    UnderWay,
+    Done,
+    Failed(DialError),
+}
 
 /// A dial in progress. Dropping it notifies the waiting requests, even if its task has panicked.
 struct DialAttempt {
@@ -61,7 +65,10 @@ struct DialAttempt {
 impl DialAttempt {
     /// Sets the result that the waiting requests get when this attempt is dropped.
     fn end(&mut self, opened: Result<(), BoxError>) {
-        self.ended = Some(opened.map_err(|error| DialError(chain(&*error))));
+        self.ended = match opened {
+            Ok(()) => Dialing::Done,
+            Err(error) => Dialing::Failed(DialError(chain(&*error))),
+        };
     }
 }
 
@@ -169,8 +176,10 @@ impl ConnectionPool {
     pub(crate) fn renewed(&self, generation: u64) {
         let mut state = self.state.lock();
         let ids = state.table.handle_renewed(generation);
-        let closed = ids.iter().map(|id| state.senders.remove(id));
-        let closed: Vec<_> = closed.collect();
+        let closed: Vec<_> = ids
+            .iter()
+            .filter_map(|id| state.senders.remove(id))
+            .collect();
         drop(state);
         drop(closed);
     }
@@ -238,9 +247,12 @@ impl ConnectionPool {
                 }
                 Chosen::Wait(dial) => dial,
             };
-            let ended = dial.wait_for(Option::is_some).await;
-            match ended.map(|ended| ended.clone()) {
-                Ok(Some(Err(error))) => return Err(error.into()),
+            let ended = dial
+                .wait_for(|dial| !matches!(dial, Dialing::UnderWay))
+                .await
+                .map(|dial| dial.clone());
+            match ended {
+                Ok(Dialing::Failed(error)) => return Err(error.into()),
                 Ok(_) => {}
                 Err(_) => return Err("the task that opened the connection ended".into()),
             }
@@ -274,13 +286,13 @@ impl ConnectionPool {
             }
             Choice::DialAlone => Chosen::DialAlone,
             Choice::Dial => {
-                let (dialing, progress) = watch::channel(None);
+                let (dialing, progress) = watch::channel(Dialing::UnderWay);
                 *dial = Some(progress.clone());
                 drop(state);
                 let mut attempt = DialAttempt {
                     pool: Arc::downgrade(self),
                     dialing,
-                    ended: Some(Err(DialError("the attempt to connect was dropped".into()))),
+                    ended: Dialing::Failed(DialError("the attempt to connect was dropped".into())),
                 };
                 let open = (self.dial)(false);
                 // The dial is a separate task, because other requests wait for it and the first request may be dropped.

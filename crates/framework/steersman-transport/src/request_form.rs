@@ -30,8 +30,11 @@ pub(crate) fn origin_form(request: Request<Bytes>) -> Result<Request<Full<Bytes>
         request.headers_mut().entry(HOST).or_insert(host);
     }
     let mut parts = Parts::default();
-    let path = request.uri().path_and_query().cloned();
-    parts.path_and_query = path.or(Some(PathAndQuery::from_static("/")));
+    parts.path_and_query = request
+        .uri()
+        .path_and_query()
+        .cloned()
+        .or(Some(PathAndQuery::from_static("/")));
     *request.uri_mut() = Uri::from_parts(parts)?;
     Ok(request)
 }

@@ -121,8 +121,11 @@ impl ConnectionTable {
     /// Records the end of a stream. Returns whether the caller must close the HTTP/2 connection.
     pub(crate) fn handle_released(&mut self, id: ConnectionId, now: Instant) -> bool {
         let newest = self.generation;
-        let mut ids = self.multiplexed.iter().map(|connection| connection.id);
-        let Some(at) = ids.position(|known| known == id) else {
+        let Some(at) = self
+            .multiplexed
+            .iter()
+            .position(|connection| connection.id == id)
+        else {
             return false;
         };
         let connection = &mut self.multiplexed[at];
@@ -147,8 +150,10 @@ impl ConnectionTable {
     /// Removes and returns all idle HTTP/1.1 connections, because the server has closed one of them: the next request
     /// opens a new connection instead of trying old ones.
     pub(crate) fn distrust_idle(&mut self) -> Vec<ConnectionId> {
-        let idle = self.idle.drain(..);
-        idle.map(|connection| connection.id).collect()
+        self.idle
+            .drain(..)
+            .map(|connection| connection.id)
+            .collect()
     }
 
     /// Removes a connection that has closed or accepts no further requests.

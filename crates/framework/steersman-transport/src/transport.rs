@@ -46,11 +46,15 @@ impl Transport {
     /// Returns a transport to the same server with changed options, which shares no connections with `self`.
     #[must_use]
     pub fn with(&self, change: impl FnOnce(&mut ConnectionOptions)) -> Self {
-        let mut other = Self::new(self.config.clone(), Arc::clone(&self.endpoint));
-        other.options = self.options.clone();
-        other.unchecked = Arc::clone(&self.unchecked);
-        change(&mut other.options);
-        other
+        let mut options = self.options.clone();
+        change(&mut options);
+        Self {
+            config: self.config.clone(),
+            endpoint: Arc::clone(&self.endpoint),
+            options,
+            shared: Mutex::default(),
+            unchecked: Arc::clone(&self.unchecked),
+        }
     }
 
     /// Returns the configuration.
