@@ -124,8 +124,11 @@ impl AccessControl for ReviewedAccess {
             return Err(unauthorized());
         };
         let verb = head.method.as_str().to_ascii_lowercase();
-        let (shared, path) = (&self.shared, head.uri.path());
-        if shared.is_permitted(&user, &verb, path, deadline).await? {
+        if self
+            .shared
+            .is_permitted(&user, &verb, head.uri.path(), deadline)
+            .await?
+        {
             return Ok(());
         }
         let name = user.username.as_deref().unwrap_or_default();

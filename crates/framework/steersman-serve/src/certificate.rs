@@ -28,8 +28,9 @@ impl PemPair {
     pub(crate) fn self_signed() -> Result<Self, String> {
         let generate = || {
             let mut params = CertificateParams::new(NAMES.map(str::to_owned).to_vec())?;
-            let name = &mut params.distinguished_name;
-            name.push(DnType::CommonName, "steersman-serve");
+            params
+                .distinguished_name
+                .push(DnType::CommonName, "steersman-serve");
             params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
             let key = KeyPair::generate()?;
@@ -60,9 +61,10 @@ impl PemPair {
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
-        let config = config.with_client_cert_verifier(clients);
-        let config = config.with_single_cert(chain, key);
-        let mut config = config.map_err(|error| error.to_string())?;
+        let mut config = config
+            .with_client_cert_verifier(clients)
+            .with_single_cert(chain, key)
+            .map_err(|error| error.to_string())?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         if http2 {
             config.alpn_protocols.insert(0, b"h2".to_vec());

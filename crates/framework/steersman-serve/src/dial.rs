@@ -24,8 +24,9 @@ use steersman_certificates::CertificateTimes;
 /// Cancel safe: dropping the future closes the connection.
 pub async fn dial_tls(address: SocketAddr, wall: Timestamp) -> Result<(), String> {
     let target = reachable(address);
-    let connected = TcpStream::connect(target).await;
-    let stream = connected.map_err(|error| format!("{target} cannot be reached: {error}"))?;
+    let stream = TcpStream::connect(target)
+        .await
+        .map_err(|error| format!("{target} cannot be reached: {error}"))?;
     // Any certificate is accepted, because only the handshake is checked.
     let config = AnyCertificate::client_config().map_err(|error| error.to_string())?;
     let config = config.with_no_client_auth();

@@ -103,8 +103,10 @@ impl Limits {
             ("shutdown_timeout", self.shutdown.is_zero()),
             ("max_header_bytes", self.head_bytes == 0),
         ];
-        let zero = zero.into_iter().find(|(_, is_zero)| *is_zero);
-        zero.map_or(Ok(()), |(limit, _)| Err(Error::ZeroLimit { limit }))
+        match zero.into_iter().find(|(_, is_zero)| *is_zero) {
+            Some((limit, _)) => Err(Error::ZeroLimit { limit }),
+            None => Ok(()),
+        }
     }
 
     /// Returns the size of the head buffer, which hyper limits as well.

@@ -78,8 +78,12 @@ impl CheckResult {
 
     /// Returns the findings and the reason of a failure, for the log.
     pub fn explanation(&self) -> String {
-        let all = self.findings.iter().chain(&self.reason);
-        let all: Vec<&str> = all.map(String::as_str).collect();
+        let all: Vec<&str> = self
+            .findings
+            .iter()
+            .chain(&self.reason)
+            .map(String::as_str)
+            .collect();
         all.join("; ")
     }
 }

@@ -167,8 +167,9 @@ impl Certificates {
         let is_shared = matches!(options.source, CertificateOrigin::Shared(_));
         let is_absent = is_shared && pair.chain.is_empty();
         let config = (!is_absent).then(|| pair.server_config(options.http2));
-        let config = config.transpose();
-        let config = config.map_err(|problem| Error::Certificate { place, problem })?;
+        let config = config
+            .transpose()
+            .map_err(|problem| Error::Certificate { place, problem })?;
         let certificates = Self {
             options,
             server: server.to_owned(),
