@@ -73,8 +73,10 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_, '_> {
                 found.push((field, begin..bytes.len()));
             }
         }
-        let found = found.into_iter().map(|(field, at)| (field, &bytes[at]));
-        let found: Vec<(Row, &[u8])> = found.collect();
+        let found: Vec<(Row, &[u8])> = found
+            .into_iter()
+            .map(|(field, range)| (field, &bytes[range]))
+            .collect();
         assemble(self.message, &found, self.out, self.depth).map_err(A::Error::custom)
     }
 }
