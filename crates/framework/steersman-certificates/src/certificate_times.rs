@@ -18,7 +18,6 @@ pub struct CertificateTimes {
 ///
 /// `Display` prints a text for people. The text does not name the source of the certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
-#[non_exhaustive]
 pub enum CertificateState {
     /// The chain becomes valid at this time.
     #[display("the certificate is not valid before {_0}")]
@@ -34,8 +33,8 @@ pub enum CertificateState {
     Expired(Timestamp),
 }
 
-/// The remaining lifetime in seconds below which a renewal is late. Issuers renew earlier: cert-manager when a third of the
-/// lifetime is left, which is 30 days by default.
+/// The remaining lifetime in seconds below which a renewal is late. Issuers renew earlier: cert-manager when a third of
+/// the lifetime is left, which is 30 days by default.
 const LATE: i64 = 14 * 24 * 3600;
 
 impl CertificateTimes {

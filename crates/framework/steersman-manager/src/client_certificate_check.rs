@@ -96,7 +96,7 @@ impl ClientCertificateCheck {
                     place,
                     "{state}, and nothing has renewed it: renew the client certificate of the operator"
                 ),
-                _ => info!(endpoint, place, "{state}"),
+                CertificateState::Valid => info!(endpoint, place, "{state}"),
             }
         }
         (state != CertificateState::Valid).then(|| format!("{endpoint}: {place}: {state}"))

@@ -253,7 +253,7 @@ impl Certificates {
                 place,
                 "{state}, and nothing has renewed it: see to its renewal, such as that of cert-manager"
             ),
-            _ => info!(server, place, "{state}"),
+            CertificateState::Valid => info!(server, place, "{state}"),
         }
     }
 

@@ -102,7 +102,11 @@ pub(crate) fn check_mounted(
         CertificateState::Valid => {
             DoctorFinding::good(format!("{name}: it is valid until {}", times.not_after))
         }
-        state => DoctorFinding::problem(format!("{name}: {state}"), RENEW),
+        state @ (CertificateState::NotYetValid(_)
+        | CertificateState::ExpiresSoon(_)
+        | CertificateState::Expired(_)) => {
+            DoctorFinding::problem(format!("{name}: {state}"), RENEW)
+        }
     }
 }
 
