@@ -54,8 +54,6 @@ struct Admitted {
     table: OpenConnections,
     id: u64,
     connection: Arc<TrackedConnection>,
-    /// Whether another connection was closed for this one.
-    makes_room: bool,
 }
 
 /// The pause after a failure to accept a connection.
@@ -170,8 +168,8 @@ impl Server {
                 Ok((stream, _)) => {
                     next_id = next_id.wrapping_add(1);
                     let admitted = connections.admit(next_id, &self.limits, self.is_secure());
-                    let makes_room = admitted.as_ref().is_none_or(|one| one.makes_room);
-                    if makes_room && is_log_due(&mut warned) {
+                    let is_full = admitted.as_ref().is_none_or(|(_, is_full)| *is_full);
+                    if is_full && is_log_due(&mut warned) {
                         warn!(
                             server,
                             connections = self.limits.connections,
@@ -179,7 +177,7 @@ impl Server {
                              request are closed"
                         );
                     }
-                    if let Some(admitted) = admitted {
+                    if let Some((admitted, _)) = admitted {
                         tasks.spawn(admitted.serve(stream, Arc::clone(&served)));
                     }
                 }
@@ -209,14 +207,14 @@ impl Server {
 }
 
 impl OpenConnections {
-    /// SERVE-2: admits a new connection, and at the limit closes a waiting one. Returns `None` if every connection has
-    /// a request in progress.
-    fn admit(&self, id: u64, limits: &Limits, has_handshake: bool) -> Option<Admitted> {
+    /// SERVE-2: admits a new connection, and at the limit closes a waiting one. Returns the connection and whether the
+    /// limit was reached, or `None` if every connection has a request in progress.
+    fn admit(&self, id: u64, limits: &Limits, has_handshake: bool) -> Option<(Admitted, bool)> {
         let phase = ConnectionPhase::new(*limits, has_handshake, Instant::now().into_std());
         let connection = Arc::new(TrackedConnection::new(phase));
         let mut table = self.table.lock();
-        let makes_room = table.len() >= limits.connections;
-        if makes_room {
+        let is_full = table.len() >= limits.connections;
+        if is_full {
             let waiting = table.iter().map(|(id, known)| (*id, known.waiting_since()));
             let closed = longest_waiting(waiting)?;
             if let Some(closed) = table.remove(&closed) {
@@ -225,12 +223,12 @@ impl OpenConnections {
         }
         table.insert(id, Arc::clone(&connection));
         drop(table);
-        Some(Admitted {
+        let admitted = Admitted {
             table: self.clone(),
             id,
             connection,
-            makes_room,
-        })
+        };
+        Some((admitted, is_full))
     }
 }
 
