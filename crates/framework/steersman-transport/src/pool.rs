@@ -50,25 +50,21 @@ struct PoolState {
 #[derive(Clone)]
 enum Dialing {
     UnderWay,
-    Done,
-    Failed(DialError),
+    Ended(Result<(), DialError>),
 }
 
 /// A dial in progress. Dropping it notifies the waiting requests, even if its task has panicked.
 struct DialAttempt {
     pool: Weak<ConnectionPool>,
     dialing: watch::Sender<Dialing>,
-    /// The final state for the waiting requests.
-    ended: Dialing,
+    /// The result for the waiting requests.
+    ended: Result<(), DialError>,
 }
 
 impl DialAttempt {
     /// Sets the result that the waiting requests get when this attempt is dropped.
     fn end(&mut self, opened: Result<(), BoxError>) {
-        self.ended = match opened {
-            Ok(()) => Dialing::Done,
-            Err(error) => Dialing::Failed(DialError(chain(&*error))),
-        };
+        self.ended = opened.map_err(|error| DialError(chain(&*error)));
     }
 }
 
@@ -79,7 +75,8 @@ impl Drop for DialAttempt {
             state.table.handle_dialed();
             state.dial = None;
         }
-        self.dialing.send_replace(self.ended.clone());
+        self.dialing
+            .send_replace(Dialing::Ended(self.ended.clone()));
     }
 }
 
@@ -252,7 +249,7 @@ impl ConnectionPool {
                 .await
                 .map(|dial| dial.clone());
             match ended {
-                Ok(Dialing::Failed(error)) => return Err(error.into()),
+                Ok(Dialing::Ended(Err(error))) => return Err(error.into()),
                 Ok(_) => {}
                 Err(_) => return Err("the task that opened the connection ended".into()),
             }
@@ -292,7 +289,7 @@ impl ConnectionPool {
                 let mut attempt = DialAttempt {
                     pool: Arc::downgrade(self),
                     dialing,
-                    ended: Dialing::Failed(DialError("the attempt to connect was dropped".into())),
+                    ended: Err(DialError("the attempt to connect was dropped".into())),
                 };
                 let open = (self.dial)(false);
                 // The dial is a separate task, because other requests wait for it and the first request may be dropped.
