@@ -52,9 +52,8 @@ impl<K: Object, P: ControllerTarget> AnySource<P::Key> for OptionalWatch<K, P> {
     }
 
     fn run(self: Box<Self>, cache: Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
-        Box::pin(async move {
-            follow_kind(Arc::new(self.0), cache, sink, CancellationToken::new()).await
-        })
+        let removed = CancellationToken::new();
+        Box::pin(follow_kind(Arc::new(self.0), cache, sink, removed))
     }
 }
 

@@ -62,22 +62,20 @@ where
     R: RequestKey + From<ObjectKey>,
 {
     fn run(self: Box<Self>, cache: Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
-        Box::pin(async move {
-            let seed = RandomState::new().hash_one(self.every);
-            let polling = Polling {
-                schedule: PollSchedule::new(self.every, self.max_concurrent, seed),
-                function: self.function,
-                limit: self.limit,
-                results: self.results,
-                kind: Kind::of::<K>(),
-                cache,
-                sink,
-                namespaces: FollowedNamespaces::default(),
-                informers: HashMap::new(),
-                deliveries: SelectAll::new(),
-            };
-            polling.run().await
-        })
+        let seed = RandomState::new().hash_one(self.every);
+        let polling = Polling {
+            schedule: PollSchedule::new(self.every, self.max_concurrent, seed),
+            function: self.function,
+            limit: self.limit,
+            results: self.results,
+            kind: Kind::of::<K>(),
+            cache,
+            sink,
+            namespaces: FollowedNamespaces::default(),
+            informers: HashMap::new(),
+            deliveries: SelectAll::new(),
+        };
+        Box::pin(polling.run())
     }
 }
 
