@@ -16,7 +16,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::abort::abort;
 use crate::machine::{
-    CandidateStatus, Command, ElectionMachine, ElectionStep, LeaseRequest, Policy, Reply,
+    CandidateStatus, Command, ElectionMachine, ElectionStep, LeaseRequest, Reply,
 };
 use crate::metrics::ElectionMetrics;
 use crate::options::ElectionOptions;
@@ -142,11 +142,9 @@ impl ElectionDriver {
             options.given.timing,
             options.given.seed,
             now(),
-        );
-        machine.policy = Policy {
-            aborts: options.given.aborts,
-            releases: options.given.releases,
-        };
+        )
+        .aborts(options.given.aborts)
+        .releases(options.given.releases);
         let mut in_flight: Option<RequestInFlight> = None;
         let mut api: Option<Api<Lease>> = None;
         loop {

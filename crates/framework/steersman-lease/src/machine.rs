@@ -24,7 +24,7 @@ pub(crate) struct ElectionMachine {
     key: ObjectKey,
     labels: BTreeMap<String, String>,
     timing: Timing,
-    pub(crate) policy: Policy,
+    policy: Policy,
     jitter: Jitter,
     /// The start of this candidate's monotonic clock.
     began: Instant,
@@ -49,10 +49,10 @@ pub(crate) struct ElectionMachine {
 
 /// The options for the end of a candidacy.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Policy {
+struct Policy {
     /// Whether to abort the process if work outlives its lease.
-    pub(crate) aborts: bool,
-    pub(crate) releases: bool,
+    aborts: bool,
+    releases: bool,
 }
 
 /// The progress of an attempt to take or renew the Lease.
@@ -183,6 +183,16 @@ impl ElectionMachine {
             slow_paths: 0,
             last_error: None,
         }
+    }
+
+    pub(crate) fn aborts(mut self, aborts: bool) -> Self {
+        self.policy.aborts = aborts;
+        self
+    }
+
+    pub(crate) fn releases(mut self, releases: bool) -> Self {
+        self.policy.releases = releases;
+        self
     }
 
     /// Returns the step of the driver at `now`. `wall` is the time to write into the Lease.
