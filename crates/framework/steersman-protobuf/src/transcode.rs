@@ -381,7 +381,7 @@ impl JsonWriter<'_> {
     }
 
     fn encode(&mut self, value: &impl serde::Serialize) -> Result<(), Stop> {
-        serde_json::to_writer(&mut *self.out, value)
-            .map_err(|error| Stop::Broken(error.to_string()))
+        serde_json::to_writer(&mut *self.out, value).map_err(|error| error.to_string())?;
+        Ok(())
     }
 }
