@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, sleep_until, timeout};
 
 use self::machine::{HealthMachine, NextStep, ServerReadiness, WITHIN};
+use crate::clock::now;
 
 pub(crate) use self::machine::Pause;
 
@@ -139,8 +140,4 @@ fn server_readiness(answer: Option<Result<(), Error>>) -> ServerReadiness {
             None => ServerReadiness::NoResponse,
         },
     }
-}
-
-pub(crate) fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }

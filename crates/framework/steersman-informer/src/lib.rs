@@ -55,6 +55,7 @@
 //!
 //! # Reading order
 //!
+//! - `clock` gives the present instant.
 //! - [`error`], [`state`] and [`metrics`] are the vocabulary of the handles; `metrics::scrape` computes sums when
 //!   metrics are collected. [`transform`] has [`Transform`], a change of each object before it is stored.
 //! - [`health`] has [`ServerHealth`], the state of one server, which all informers of the server share.
@@ -80,6 +81,7 @@
 //! - `pipeline` is the wiring file of these parts; `pipeline::status` derives the state of the informer.
 //! - [`untyped_informer`] and [`informer`] have the handles.
 
+mod clock;
 pub mod error;
 pub mod state;
 pub mod metrics;

@@ -7,9 +7,9 @@ use parking_lot::Mutex;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{GaugeVec, Opts};
-use tokio::time::Instant;
 
 use super::gauges::{Gauges, Sum};
+use crate::clock::now;
 
 /// The gauges of all informers, by the name of their kind.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ impl LiveGauges {
     }
 
     fn sums(&self) -> Vec<(String, Sum)> {
-        let now = Instant::now().into_std();
+        let now = now();
         let mut by_name = self.by_name.lock();
         by_name.retain(|_, of_kind| {
             of_kind.retain(|gauges| gauges.strong_count() > 0);

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use parking_lot::RwLockWriteGuard;
 use steersman_api::{Decoded, Malformed, Projection};
 use steersman_object::ResourceVersion;
-use tokio::time::Instant;
 
 use super::{Core, RunState, StoreWriter, projection_index};
 use crate::chunked_vec::ChunkedVec;
+use crate::clock::now;
 use crate::delta::{Arrived, Delta};
 use crate::entry::RawEntry;
 use crate::event::Origin;
@@ -37,7 +38,7 @@ impl Core {
         let waited = deltas.len();
         self.apply(deltas);
         gauges.dequeue(waited);
-        let now = Instant::now().into_std();
+        let now = now();
         for since in events {
             self.counters.handed_over(now - since);
         }
@@ -251,7 +252,7 @@ fn sections(changes: Vec<StoreChange>) -> impl Iterator<Item = Vec<StoreChange>>
 }
 
 /// Returns the deltas, and the arrival times of the deltas that count as events.
-fn parted(batch: Vec<Queued>) -> (Vec<Delta>, Vec<std::time::Instant>) {
+fn parted(batch: Vec<Queued>) -> (Vec<Delta>, Vec<Instant>) {
     let mut events = Vec::with_capacity(batch.len());
     let deltas = batch.into_iter().map(|Queued { delta, since, .. }| {
         if !matches!(delta, Delta::Bookmark { .. } | Delta::Resync) {

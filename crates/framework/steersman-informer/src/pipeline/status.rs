@@ -1,10 +1,10 @@
 //! Driver: the state of an informer, its publication and its log lines.
 
 use parking_lot::MutexGuard;
-use tokio::time::Instant;
 
 use super::problem_log::LogLine;
 use super::{Core, RunState, StoreWriter, projection_index};
+use crate::clock::now;
 use crate::reflector::step::RequestProblem;
 use crate::state::{InformerState, Reason};
 use steersman_api::Projection;
@@ -12,7 +12,7 @@ use steersman_api::Projection;
 impl Core {
     pub(super) fn report(&self, problem: Option<&RequestProblem>) {
         let mut writer = self.writer.lock();
-        let now = Instant::now().into_std();
+        let now = now();
         let line = writer.problem_log.next_line(problem.map(|p| p.reason), now);
         let synced = self.reached().is_some();
         let changed = writer.problem.as_ref() != problem;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
+use crate::clock::now;
 use crate::delta::Delta;
 use crate::metrics::Counters;
 use crate::queue::{DeltaQueue, QueueBounds, Queued};
@@ -47,7 +47,7 @@ pub(crate) fn channel(bounds: QueueBounds, counters: Counters) -> (Sender, Recei
 
 impl DeltaSink for Sender {
     async fn send(&self, delta: Delta) {
-        let since = Instant::now().into_std();
+        let since = now();
         if let Some(gauges) = self.counters.gauges() {
             match &delta {
                 Delta::Bookmark { .. } => gauges.note_bookmark(since),

@@ -14,8 +14,9 @@ use steersman_object::ResourceVersion;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::chunked_vec::ChunkedVec;
+use crate::clock::now;
 use crate::delta::{Arrived, Delta, EventType};
-use crate::health::{Pause, ServerHealth, now};
+use crate::health::{Pause, ServerHealth};
 use crate::ingest::stream::{Ingest, IngestStream, StreamPart, listed, watched};
 use crate::options::{DecodeBatches, Failed, InformerOptions, OnFailure};
 use crate::reflector::failure::{RequestFailure, is_timeout};
