@@ -189,8 +189,13 @@ impl Manager {
 
     /// Returns the names of the controllers declared so far, in order.
     pub fn controllers(&self) -> Vec<String> {
-        let state = self.shared.state.lock();
-        state.controllers.keys().cloned().collect()
+        self.shared
+            .state
+            .lock()
+            .controllers
+            .keys()
+            .cloned()
+            .collect()
     }
 
     /// Returns the declarations of the controllers, ordered by name.
