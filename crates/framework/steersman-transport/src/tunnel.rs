@@ -47,8 +47,9 @@ impl Proxy {
         let host = url.host().unwrap_or_default();
         let port = url.port_u16().unwrap_or(80);
         let address = format!("http://{host}:{port}").parse();
-        let authority = url.authority();
-        let user = authority.and_then(|all| all.as_str().rsplit_once('@'));
+        let user = url
+            .authority()
+            .and_then(|all| all.as_str().rsplit_once('@'));
         Ok(Self {
             address: address.map_err(|error: http::uri::InvalidUri| error.to_string())?,
             authorization: user.map(|(user, _)| basic(user)),
