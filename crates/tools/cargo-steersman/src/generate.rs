@@ -40,10 +40,11 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Error> {
     let existing = existing(&project.folder, &files, &outputs)?;
     let differences = compare(&files, &existing);
     if args.check {
-        let texts: Vec<String> = differences.iter().map(ToString::to_string).collect();
-        return match texts.is_empty() {
+        return match differences.is_empty() {
             true => Ok(()),
-            false => Err(Error::OutOfDate(texts)),
+            false => Err(Error::OutOfDate(
+                differences.iter().map(ToString::to_string).collect(),
+            )),
         };
     }
     let foreign = existing

@@ -153,9 +153,11 @@ impl Upgrade {
 }
 
 fn git(folder: &Path, words: &[&str]) -> std::io::Result<Output> {
-    let mut command = Command::new("git");
-    let command = command.args(words).current_dir(folder);
-    command.stdin(Stdio::null()).output()
+    Command::new("git")
+        .args(words)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
 }
 
 /// Returns whether a folder has uncommitted changes in git; `false` outside of a git work tree.

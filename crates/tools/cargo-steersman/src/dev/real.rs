@@ -54,10 +54,12 @@ const MOST: u32 = 500;
 impl RealCluster {
     /// Finds the cluster of a context, by default of the current context. Changes nothing.
     pub(crate) async fn find(context: Option<&str>) -> Result<Self, Error> {
-        let failed = Error::cluster("the search for the cluster of the kubeconfig");
-        let client_config = kubeconfig::find(context).await.map_err(failed)?;
-        let failed = Error::cluster("the connection to the cluster");
-        let client = client_config.client().map_err(failed)?;
+        let client_config = kubeconfig::find(context).await.map_err(Error::cluster(
+            "the search for the cluster of the kubeconfig",
+        ))?;
+        let client = client_config
+            .client()
+            .map_err(Error::cluster("the connection to the cluster"))?;
         Ok(Self {
             client_config,
             client,

@@ -31,8 +31,9 @@ pub(crate) fn check_definition(wanted: &Value, seen: &SeenObject) -> Findings {
         );
         findings.problem(text, CONVERT);
     }
-    let difference = difference(name, wanted, present, lacks_conversion);
-    findings.0.extend(difference);
+    findings
+        .0
+        .extend(difference(name, wanted, present, lacks_conversion));
     conditions(name, present, &mut findings);
     findings.0.extend(stored_versions(name, wanted, present));
     if findings.0.is_empty() {

@@ -151,10 +151,10 @@ fn text(value: &Value, key: &str) -> String {
 
 /// Returns the values of a metric by the value of the label `name`, summed over all other labels.
 fn series(metrics: &str, metric: &str) -> BTreeMap<String, u64> {
-    let metric = format!("{metric}{{");
+    let begin = format!("{metric}{{");
     let mut found = BTreeMap::new();
     for line in metrics.lines() {
-        let rest = line.strip_prefix(&metric);
+        let rest = line.strip_prefix(&*begin);
         let Some((labels, value)) = rest.and_then(|rest| rest.rsplit_once("} ")) else {
             continue;
         };
