@@ -327,8 +327,8 @@ async fn timed(command: &mut Command) -> BenchResult<f64> {
 /// Runs a command to its end. Its output goes to standard error, because standard output is for figures.
 async fn run(command: &mut Command) -> BenchResult<()> {
     let status = command.stdout(std::io::stderr()).status().await?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(format!("{command:?} ended with {status}").into()),
+    if status.success() {
+        return Ok(());
     }
+    Err(format!("{command:?} ended with {status}").into())
 }
