@@ -1,8 +1,10 @@
-//! A lexer for Rust that separates code, comments, literals and tests.
+//! Views of a Rust file that separate code, comments, literals and tests.
 //!
 //! All views have the length and the lines of the input, so an offset in one view is valid in all.
 
 use std::ops::Range;
+
+use ra_ap_rustc_lexer::{FrontmatterAllowed, LiteralKind, TokenKind, tokenize};
 
 /// Views of a Rust file.
 #[derive(Debug)]
@@ -111,14 +113,13 @@ enum Span {
 
 /// Returns the code, the comments and the literals of a text.
 fn split(text: &str) -> (String, String, String) {
-    let bytes = text.as_bytes();
-    let mut code = bytes.to_vec();
-    let mut comments = bytes.to_vec();
-    let mut literals = bytes.to_vec();
+    let mut code = text.as_bytes().to_vec();
+    let mut comments = code.clone();
+    let mut literals = code.clone();
     let mut at = 0;
-    while at < bytes.len() {
-        let (span, length) = span(&text[at..]);
-        let end = (at + length).clamp(at + 1, bytes.len());
+    for token in tokenize(text, FrontmatterAllowed::No) {
+        let end = at + token.len as usize;
+        let span = span(token.kind);
         for (view, shown) in [
             (&mut code, Span::Code),
             (&mut comments, Span::Comment),
@@ -133,86 +134,16 @@ fn split(text: &str) -> (String, String, String) {
     (text_of(code), text_of(comments), text_of(literals))
 }
 
-/// Returns the length of the word or character at the start. A word is skipped as a whole, so that the `r` of
-/// `for"` does not start a raw string.
-fn word(text: &str) -> usize {
-    let word = text.find(|char| !is_word(char)).unwrap_or(text.len());
-    let first = text.chars().next().map_or(1, char::len_utf8);
-    word.max(first)
-}
-
-/// Returns the kind and the length of what a text starts with.
-fn span(text: &str) -> (Span, usize) {
-    if text.starts_with("//") {
-        return (Span::Comment, text.find('\n').unwrap_or(text.len()));
+/// Returns the view that shows a token. Numbers belong to the code.
+fn span(kind: TokenKind) -> Span {
+    match kind {
+        TokenKind::LineComment { .. } | TokenKind::BlockComment { .. } => Span::Comment,
+        TokenKind::Literal { kind, .. } => match kind {
+            LiteralKind::Int { .. } | LiteralKind::Float { .. } => Span::Code,
+            _ => Span::Literal,
+        },
+        _ => Span::Code,
     }
-    if text.starts_with("/*") {
-        return (Span::Comment, block_comment(text));
-    }
-    let code = (Span::Code, word(text));
-    let unprefixed = text.trim_start_matches(['b', 'c']);
-    let prefix = text.len() - unprefixed.len();
-    if prefix > 1 {
-        return code;
-    }
-    if let Some(raw) = unprefixed.strip_prefix('r') {
-        let hashes = raw.len() - raw.trim_start_matches('#').len();
-        if raw[hashes..].starts_with('"') {
-            let close = format!("\"{}", "#".repeat(hashes));
-            let body = prefix + 1 + hashes + 1;
-            let end = text[body..].find(&close);
-            let length = end.map_or(text.len(), |end| body + end + close.len());
-            return (Span::Literal, length);
-        }
-        return code;
-    }
-    if unprefixed.starts_with('"') {
-        return (Span::Literal, prefix + quoted(unprefixed, b'"'));
-    }
-    let mut chars = unprefixed.chars();
-    if chars.next() == Some('\'') {
-        let first = chars.next();
-        // A quote that is not closed after one character starts a lifetime, not a literal.
-        if first == Some('\\') || (first != Some('\'') && chars.next() == Some('\'')) {
-            return (Span::Literal, prefix + quoted(unprefixed, b'\''));
-        }
-    }
-    code
-}
-
-/// Returns the length of a literal that starts with `quote`, both quotes included.
-fn quoted(text: &str, quote: u8) -> usize {
-    let bytes = text.as_bytes();
-    let mut at = 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' => at += 2,
-            byte if byte == quote => return at + 1,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
-}
-
-/// Returns the length of a block comment, nested block comments included.
-fn block_comment(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    let (mut at, mut depth) = (0, 0_usize);
-    while at < bytes.len() {
-        if bytes[at..].starts_with(b"/*") {
-            depth += 1;
-            at += 2;
-        } else if bytes[at..].starts_with(b"*/") {
-            depth -= 1;
-            at += 2;
-            if depth == 0 {
-                return at;
-            }
-        } else {
-            at += 1;
-        }
-    }
-    bytes.len()
 }
 
 /// Finds items under an attribute `cfg(test)` or `cfg(all(test, …))`.
