@@ -1,7 +1,7 @@
 //! Driver: the HTTPS listener and its connections.
 
 use std::io::Write as _;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use hyper_util::service::TowerToHyperService;
 use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
 use steersman_auth::{User, user_of};
-use steersman_registry::Registry;
+use steersman_registry::{Registry, reachable};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio_rustls::TlsAcceptor;
@@ -146,14 +146,7 @@ impl Serving {
 
     /// Returns `https://<address>`; the loopback address if it listens on all addresses.
     pub fn url(&self) -> String {
-        let mut address = self.address;
-        if address.ip().is_unspecified() {
-            address.set_ip(match address {
-                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-            });
-        }
-        format!("https://{address}")
+        format!("https://{}", reachable(self.address))
     }
 
     /// Returns the number of TCP connections accepted so far, including connections that have ended.

@@ -213,15 +213,9 @@ impl Registry {
 
     /// Returns the OpenID Connect discovery document of the issuer of tokens; `None` if its URL cannot have one.
     pub fn issuer_metadata(&self) -> Option<Value> {
-        let base = self.listens.map(|mut address| {
-            if address.ip().is_unspecified() {
-                address.set_ip(match address {
-                    SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-                    SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-                });
-            }
-            format!("https://{address}")
-        });
+        let base = self
+            .listens
+            .map(|address| format!("https://{}", reachable(address)));
         self.issuer.metadata(base.as_deref())
     }
 
@@ -451,6 +445,17 @@ impl Registry {
             stored: Arc::new(Stored::new(namespace.into(), name.into(), object, revision)),
         }
     }
+}
+
+/// Returns the address at which this machine reaches a listener: loopback for a listener on all addresses.
+pub fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
 }
 
 pub(crate) fn cluster_roles() -> StorageKey {

@@ -1,7 +1,7 @@
 //! Driver: the kube-apiserver's side of the connection to an etcd: attaches, reads and writes the snapshot.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use steersman_apiserver::WalGroup;
+use steersman_registry::reachable;
 use tokio::net::{TcpStream, lookup_host};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -250,17 +251,6 @@ async fn connect(address: &str) -> io::Result<TcpStream> {
     let resolved = lookup_host(address).await?;
     let resolved: Vec<SocketAddr> = resolved.map(reachable).collect();
     TcpStream::connect(resolved.as_slice()).await
-}
-
-/// Replaces an address that stands for all interfaces by loopback.
-fn reachable(mut address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        address.set_ip(match address {
-            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    address
 }
 
 /// Sends a request. The connection ends after the answer, or when the token is cancelled.
