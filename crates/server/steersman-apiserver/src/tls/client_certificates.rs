@@ -1,10 +1,10 @@
 //! Machine: decides whether a client certificate is accepted, after the handshake.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature_with_raw_key};
+use rustls::crypto::{
+    WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature_with_raw_key,
+};
 use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
@@ -22,13 +22,13 @@ pub(crate) struct ClientAuthorities {
     authorities: Vec<CertificateDer<'static>>,
     /// The subjects of the authorities, by which clients choose a certificate.
     subjects: Vec<DistinguishedName>,
-    provider: Arc<CryptoProvider>,
+    known: WebPkiSupportedAlgorithms,
 }
 
 impl ClientAuthorities {
     pub(super) fn new(
         authorities: Vec<CertificateDer<'static>>,
-        provider: Arc<CryptoProvider>,
+        known: WebPkiSupportedAlgorithms,
     ) -> Result<Self, String> {
         let mut subjects = Vec::new();
         for (number, authority) in authorities.iter().enumerate() {
@@ -40,7 +40,7 @@ impl ClientAuthorities {
         Ok(Self {
             authorities,
             subjects,
-            provider,
+            known,
         })
     }
 
@@ -93,14 +93,13 @@ impl ClientCertVerifier for ClientAuthorities {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let parsed = parse(certificate).ok_or(CertificateError::BadEncoding)?;
-        let known = &self.provider.signature_verification_algorithms;
         if parsed.version() == X509Version::V3 {
-            return verify_tls12_signature(message, certificate, signature, known);
+            return verify_tls12_signature(message, certificate, signature, &self.known);
         }
         // webpki parses no certificate of version 1, as `openssl x509` makes them. The length of a key
         // tells the algorithms of one scheme apart.
         let key = &parsed.public_key().subject_public_key.data;
-        let schemes = known.mapping.iter();
+        let schemes = self.known.mapping.iter();
         let fitting = schemes.filter(|(scheme, _)| *scheme == signature.scheme);
         let mut fitting = fitting.flat_map(|(_, algorithms)| algorithms.iter());
         let signature = signature.signature();
@@ -119,12 +118,10 @@ impl ClientCertVerifier for ClientAuthorities {
         let parsed = parse(certificate).ok_or(CertificateError::BadEncoding)?;
         // Passes the key alone, because webpki parses no certificate of version 1.
         let key = SubjectPublicKeyInfoDer::from(parsed.public_key().raw);
-        let known = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature_with_raw_key(message, &key, signature, known)
+        verify_tls13_signature_with_raw_key(message, &key, signature, &self.known)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let known = &self.provider.signature_verification_algorithms;
-        known.supported_schemes()
+        self.known.supported_schemes()
     }
 }

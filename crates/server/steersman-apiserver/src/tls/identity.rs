@@ -46,11 +46,12 @@ fn build(pem: &Pem, address: IpAddr) -> Result<TlsIdentity, TlsError> {
         Some((chain, key)) => (chain.clone(), certificates(chain)?, private_key(key)?),
         None => generate(address, pem.authority_key.as_deref())?,
     };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
+    let provider = rustls::crypto::ring::default_provider();
+    let known = provider.signature_verification_algorithms;
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(provider))
         .with_safe_default_protocol_versions()?;
     let clients = pem.clients.as_deref().map(certificates).transpose()?;
-    let clients = clients.map(|clients| ClientAuthorities::new(clients, provider));
+    let clients = clients.map(|clients| ClientAuthorities::new(clients, known));
     let clients = clients.transpose()?.map(Arc::new);
     let config = match clients.clone() {
         None => config.with_no_client_auth(),
