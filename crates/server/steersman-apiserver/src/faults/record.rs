@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
 /// The verb of a request on objects, as in the rules of RBAC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, derive_more::Display)]
+#[display("{}", self.as_str())]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Verb {
@@ -43,12 +44,6 @@ impl Verb {
             Self::Delete => "delete",
             Self::DeleteCollection => "deletecollection",
         }
-    }
-}
-
-impl fmt::Display for Verb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
