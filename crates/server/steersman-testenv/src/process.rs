@@ -149,6 +149,10 @@ impl Drop for Process {
 struct Guard(Option<Child>);
 
 #[cfg(unix)]
+#[expect(
+    clippy::needless_pass_by_ref_mut,
+    reason = "where there are no groups the functions take one"
+)]
 mod groups {
     use std::os::unix::process::CommandExt as _;
 
@@ -160,18 +164,10 @@ mod groups {
         command.process_group(0);
     }
 
-    #[expect(
-        clippy::needless_pass_by_ref_mut,
-        reason = "where there are no groups it takes one"
-    )]
     pub(super) fn terminate_group(child: &mut Child) {
         signal(child, Signal::TERM);
     }
 
-    #[expect(
-        clippy::needless_pass_by_ref_mut,
-        reason = "where there are no groups it takes one"
-    )]
     pub(super) fn kill_group(child: &mut Child) {
         signal(child, Signal::KILL);
     }
