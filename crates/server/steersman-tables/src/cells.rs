@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-/// The cell for an absent value.
 pub(super) const NONE: &str = "<none>";
 
 /// Returns the value at a path of keys, for instance `spec.nodeName`.
@@ -16,7 +15,6 @@ pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     at(object, path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the text at a path of keys, or `<none>`.
 pub(super) fn text_or_none<'a>(object: &'a Value, path: &str) -> &'a str {
     match text(object, path) {
         "" => NONE,
@@ -104,15 +102,12 @@ pub(super) fn selector(value: Option<&Value>) -> String {
     joined(&terms, NONE)
 }
 
-/// The cell for an unset value.
 pub(super) const UNSET: &str = "<unset>";
 
-/// Returns the text at a path of keys, or `other` if absent.
 pub(super) fn text_or<'a>(object: &'a Value, path: &str, other: &'a str) -> &'a str {
     at(object, path).and_then(Value::as_str).unwrap_or(other)
 }
 
-/// Returns the texts of the list at a path of keys.
 pub(super) fn texts<'a>(object: &'a Value, path: &str) -> Vec<&'a str> {
     list(object, path)
         .iter()
@@ -125,7 +120,6 @@ pub(super) fn is_set(object: &Value, path: &str) -> bool {
     at(object, path).is_some_and(|value| !value.is_null())
 }
 
-/// Returns the boolean at a path of keys, or `other` if absent.
 pub(super) fn boolean(object: &Value, path: &str, other: bool) -> bool {
     at(object, path).and_then(Value::as_bool).unwrap_or(other)
 }

@@ -11,13 +11,11 @@ type ReadCells = fn(&Value, Timestamp) -> Value;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heading {
-    /// The text of the heading.
     pub(super) name: &'static str,
     /// The type of the cells in the column definition; the cells themselves do not always have it.
     pub(super) kind: &'static str,
     /// The format of the cells, usually empty.
     pub(super) format: &'static str,
-    /// The description of the column, one sentence.
     pub(super) about: &'static str,
     /// Whether kubectl shows the column only with `-o wide`.
     pub(super) wide: bool,

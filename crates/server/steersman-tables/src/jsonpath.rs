@@ -165,7 +165,6 @@ impl Comparison {
     }
 }
 
-/// Returns the elements of an array, or the values of an object.
 fn children(value: &Value) -> impl Iterator<Item = &Value> {
     let items = value.as_array().into_iter().flatten();
     items.chain(value.as_object().into_iter().flat_map(Map::values))

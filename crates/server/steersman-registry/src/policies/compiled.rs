@@ -24,9 +24,7 @@ pub(crate) struct Compiled {
     /// The numbers in [`Presence`] for which policies and webhooks were compiled; 0 before the first time.
     policies_edition: u64,
     webhooks_edition: u64,
-    /// The ValidatingAdmissionPolicies that have bindings, compiled.
     pub(crate) validating: Policies<Validating>,
-    /// The MutatingAdmissionPolicies that have bindings, compiled.
     pub(crate) mutating: Policies<Mutating>,
     pub(crate) validating_hooks: Arc<Vec<RegisteredWebhook>>,
     pub(crate) mutating_hooks: Arc<Vec<RegisteredWebhook>>,

@@ -40,7 +40,6 @@ pub(crate) enum ReplyBody {
     List(ListBody),
     /// An object, in JSON or protobuf, that may not be encoded yet.
     UnencodedObject(VersionedObject),
-    /// A list in protobuf that is not encoded yet.
     UnencodedList(Box<UnencodedList>),
     Watch(Box<WatchBody>),
 }

@@ -120,7 +120,6 @@ async fn sweep(pool: Arc<Mutex<IdlePool>>) {
     }
 }
 
-/// Connects to a webhook and verifies its certificate.
 pub(crate) async fn connect(peer: &Peer) -> Result<Connection, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let trust = Trust::of(&peer.ca, peer.also.clone(), Arc::clone(&provider))?;

@@ -10,11 +10,9 @@ pub(crate) trait Folder: std::fmt::Debug + Send + Sync + 'static {
     type File: OpenFile;
 
     fn names(&self) -> io::Result<Vec<String>>;
-    /// Returns the content of a file, if it exists.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
     /// Creates an empty file, in the place of an existing one.
     fn create(&self, name: &str) -> io::Result<Self::File>;
-    /// Opens an existing file to append to it.
     fn open(&self, name: &str) -> io::Result<Self::File>;
     /// Renames a file, in the place of an existing one.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;

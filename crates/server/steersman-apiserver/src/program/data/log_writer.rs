@@ -13,7 +13,6 @@ use super::saved_state::{LastFile, file_name};
 #[derive(Debug)]
 pub(crate) struct LogWriter<F: Folder = DiskFolder> {
     data: Arc<DataDir<F>>,
-    /// Whether an append waits until the disk has stored it.
     is_synced: bool,
     file: Option<LogFile<F::File>>,
 }
@@ -29,7 +28,6 @@ struct LogFile<T> {
 }
 
 impl<F: Folder> LogWriter<F> {
-    /// Opens the last file of the log, and cuts off an incomplete append.
     pub(super) fn open(
         data: Arc<DataDir<F>>,
         last: Option<&LastFile>,

@@ -57,9 +57,7 @@ pub(crate) struct EtcdState {
 pub(crate) struct Attachment {
     address: String,
     number: HeaderValue,
-    /// The failures that a write survives once the etcd has confirmed that write.
     pub(crate) durability: Durability,
-    /// Cancelled when the connection ends.
     ended: CancellationToken,
     _connection: DropGuard,
 }

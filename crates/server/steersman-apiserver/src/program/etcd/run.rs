@@ -24,7 +24,6 @@ const MEMBER: &str = "member";
 const INTRODUCTION: &str = "Keeps the objects of one kube-apiserver of this program, in place of etcd.\n\n\
     Usage:\n  etcd [flags]";
 
-/// Serves until a signal asks to stop.
 pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Outcome {
     let table = flags();
     let line = table.parse(arguments)?;

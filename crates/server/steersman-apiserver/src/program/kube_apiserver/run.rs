@@ -30,7 +30,6 @@ const REMEMBERED: usize = 20_000;
 const INTRODUCTION: &str = "Serves the Kubernetes API in place of a kube-apiserver of 1.36, with its flags.\n\n\
     Usage:\n  kube-apiserver [flags]";
 
-/// Serves until a signal asks to stop.
 pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Outcome {
     let table = flags();
     let line = table.parse(arguments)?;

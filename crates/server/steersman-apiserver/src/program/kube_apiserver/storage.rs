@@ -87,7 +87,6 @@ impl Storage {
         }
     }
 
-    /// Returns the log to which the server adds its writes.
     pub(super) fn log(&self) -> Option<&WriteAheadLog> {
         self.log.as_ref()
     }

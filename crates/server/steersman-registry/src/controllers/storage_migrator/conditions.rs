@@ -4,9 +4,7 @@ use serde_json::{Value, json};
 
 use crate::objects::conditions;
 
-/// The condition of a migration that is writing objects.
 pub(super) const RUNNING: &str = "Running";
-/// The condition of a migration that has written every object.
 pub(super) const SUCCEEDED: &str = "Succeeded";
 /// The condition of a migration that could not write an object, or with a resource that is not served.
 pub(super) const FAILED: &str = "Failed";
