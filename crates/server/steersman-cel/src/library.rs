@@ -4,12 +4,16 @@
 //! Sources: cel-go's standard library and its extensions for strings, lists, sets, optional values
 //! and two-variable comprehensions; `apiserver/pkg/cel/library`.
 
-/// Makes the implementation of a function from a pattern of argument values and the outcome for them. For other values
-/// the call fails, because no overload accepts them.
+/// Makes the implementation of a function from a pattern of argument values and the outcome for them. A name before the
+/// pattern is that of the run, for functions that charge it. For other values, and those that the condition behind the
+/// pattern excludes, the call fails, because no overload accepts them.
 macro_rules! accepts {
-    ([$($value:pat),+] => $outcome:expr) => {
-        |_, values| match values {
-            [$($value),+] => Some($outcome),
+    ([$($value:pat),+] $(if $fits:expr)? => $outcome:expr) => {
+        accepts!(_, [$($value),+] $(if $fits)? => $outcome)
+    };
+    ($run:pat, [$($value:pat),+] $(if $fits:expr)? => $outcome:expr) => {
+        |$run, values| match values {
+            [$($value),+] $(if $fits)? => Some($outcome),
             _ => None,
         }
     };

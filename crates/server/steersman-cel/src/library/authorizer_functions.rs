@@ -31,7 +31,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("path", "authorizer_path (Z.s)H", Cost::PerCall, path),
     ("group", "authorizer_group (Z.s)G",
         Cost::PerCall, |_, values| next(values, AUTHORIZER, GROUP_CHECK, |asked, text| asked.group = text)),
-    ("serviceAccount", "authorizer_serviceaccount (Z.ss)Z", Cost::PerCall, service_account),
+    ("serviceAccount", "authorizer_serviceaccount (Z.ss)Z",
+        Cost::PerCall, accepts!([Value::Query(query), Value::Text(namespace), Value::Text(name)] if query.kind == AUTHORIZER => service_account(query, namespace, name))),
     ("resource", "groupcheck_resource (G.s)R", Cost::PerCall, resource),
     ("subresource", "resourcecheck_subresource (R.s)R",
         Cost::PerCall, |_, values| next(values, RESOURCE_CHECK, RESOURCE_CHECK, |asked, text| asked.subresource = text)),
@@ -42,7 +43,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("fieldSelector", "authorizer_fieldselector (R.s)R", SELECTOR, selected),
     ("labelSelector", "authorizer_labelselector (R.s)R", SELECTOR, selected),
     ("check", "pathcheck_check (H.s)X resourcecheck_check (R.s)X",
-        Cost::Sizes(|_| Range::exactly(ACCESS_CHECK)), check),
+        Cost::Sizes(|_| Range::exactly(ACCESS_CHECK)), accepts!([Value::Query(query), Value::Text(verb)] if matches!(query.kind, PATH_CHECK | RESOURCE_CHECK) => Ok(decision(query, verb)))),
     ("allowed", "decision_allowed (X.)b",
         Cost::PerCall, accepts!([Value::AccessDecision(decision)] => Ok(Value::Bool(decision.allowed)))),
     ("reason", "decision_reason (X.)s",
@@ -104,30 +105,12 @@ fn selected<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>
     next(values, RESOURCE_CHECK, RESOURCE_CHECK, |_, _| {})
 }
 
-fn check<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let [Value::Query(query), Value::Text(verb)] = values else {
-        return None;
-    };
-    if !matches!(query.kind, PATH_CHECK | RESOURCE_CHECK) {
-        return None;
-    }
+fn decision<'a>(query: &Query<'_>, verb: &str) -> Value<'a> {
     let decision = query.authority.decide(verb, &query.asked);
-    Some(Ok(Value::AccessDecision(Arc::new(decision))))
+    Value::AccessDecision(Arc::new(decision))
 }
 
-fn service_account<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let [
-        Value::Query(query),
-        Value::Text(namespace),
-        Value::Text(name),
-    ] = values
-    else {
-        return None;
-    };
-    (query.kind == AUTHORIZER).then(|| of_account(query, namespace, name))
-}
-
-fn of_account<'a>(query: &Query<'a>, namespace: &str, name: &str) -> EvalOutcome<'a> {
+fn service_account<'a>(query: &Query<'a>, namespace: &str, name: &str) -> EvalOutcome<'a> {
     if !check_name(NameRule::Subdomain, name).is_empty() {
         return Err(EvalFailure::of("Invalid service account name"));
     }

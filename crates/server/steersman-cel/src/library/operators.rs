@@ -26,26 +26,26 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("@in", "in_list (AlA)b in_map (AmAB)b", Cost::PerCall, special),
     ("!_", "logical_not (b)b", Cost::PerCall, not),
     ("-_", "negate_double (d)d negate_int64 (i)i", Cost::PerCall, negate),
-    ("_==_", "equals (AA)b", Cost::Own, equals),
-    ("_!=_", "not_equals (AA)b", Cost::Own, differs),
+    ("_==_", "equals (AA)b", Cost::Own, accepts!(run, [a, b] => equals(run, a, b))),
+    ("_!=_", "not_equals (AA)b", Cost::Own, accepts!(run, [a, b] => differs(run, a, b))),
     ("_<_", "less_bool (bb)b less_int64 (ii)b less_int64_double (id)b less_int64_uint64 (iu)b less_uint64 (uu)b less_uint64_double (ud)b less_uint64_int64 (ui)b less_double (dd)b less_double_int64 (di)b less_double_uint64 (du)b less_string (ss)b less_bytes (yy)b less_timestamp (TT)b less_duration (DD)b",
-        Cost::Own, |run, values| compare(run, values, Ordering::is_lt)),
+        Cost::Own, accepts!(run, [a, b] => compare(run, a, b, Ordering::is_lt))),
     ("_<=_", "less_equals_bool (bb)b less_equals_int64 (ii)b less_equals_int64_double (id)b less_equals_int64_uint64 (iu)b less_equals_uint64 (uu)b less_equals_uint64_double (ud)b less_equals_uint64_int64 (ui)b less_equals_double (dd)b less_equals_double_int64 (di)b less_equals_double_uint64 (du)b less_equals_string (ss)b less_equals_bytes (yy)b less_equals_timestamp (TT)b less_equals_duration (DD)b",
-        Cost::Own, |run, values| compare(run, values, Ordering::is_le)),
+        Cost::Own, accepts!(run, [a, b] => compare(run, a, b, Ordering::is_le))),
     ("_>_", "greater_bool (bb)b greater_int64 (ii)b greater_int64_double (id)b greater_int64_uint64 (iu)b greater_uint64 (uu)b greater_uint64_double (ud)b greater_uint64_int64 (ui)b greater_double (dd)b greater_double_int64 (di)b greater_double_uint64 (du)b greater_string (ss)b greater_bytes (yy)b greater_timestamp (TT)b greater_duration (DD)b",
-        Cost::Own, |run, values| compare(run, values, Ordering::is_gt)),
+        Cost::Own, accepts!(run, [a, b] => compare(run, a, b, Ordering::is_gt))),
     ("_>=_", "greater_equals_bool (bb)b greater_equals_int64 (ii)b greater_equals_int64_double (id)b greater_equals_int64_uint64 (iu)b greater_equals_uint64 (uu)b greater_equals_uint64_double (ud)b greater_equals_uint64_int64 (ui)b greater_equals_double (dd)b greater_equals_double_int64 (di)b greater_equals_double_uint64 (du)b greater_equals_string (ss)b greater_equals_bytes (yy)b greater_equals_timestamp (TT)b greater_equals_duration (DD)b",
-        Cost::Own, |run, values| compare(run, values, Ordering::is_ge)),
+        Cost::Own, accepts!(run, [a, b] => compare(run, a, b, Ordering::is_ge))),
     ("_+_", "add_bytes (yy)y add_double (dd)d add_duration_duration (DD)D add_duration_timestamp (DT)T add_timestamp_duration (TD)T add_int64 (ii)i add_list (lAlA)lA add_string (ss)s add_uint64 (uu)u",
-        Cost::Own, sum),
+        Cost::Own, accepts!(run, [a, b] => add(run, a.clone(), b))),
     ("_-_", "subtract_double (dd)d subtract_duration_duration (DD)D subtract_int64 (ii)i subtract_timestamp_duration (TD)T subtract_timestamp_timestamp (TT)D subtract_uint64 (uu)u",
-        Cost::PerCall, |_, values| binary(values, subtract)),
+        Cost::PerCall, accepts!([a, b] => subtract(a, b))),
     ("_*_", "multiply_double (dd)d multiply_int64 (ii)i multiply_uint64 (uu)u",
-        Cost::PerCall, |_, values| binary(values, multiply)),
+        Cost::PerCall, accepts!([a, b] => multiply(a, b))),
     ("_/_", "divide_double (dd)d divide_int64 (ii)i divide_uint64 (uu)u",
-        Cost::PerCall, |_, values| binary(values, divide)),
+        Cost::PerCall, accepts!([a, b] => divide(a, b))),
     ("_%_", "modulo_int64 (ii)i modulo_uint64 (uu)u",
-        Cost::PerCall, |_, values| binary(values, modulo)),
+        Cost::PerCall, accepts!([a, b] => modulo(a, b))),
     ("cel.@mapInsert", "@mapInsert_map_key_value (mABAB)mAB @mapInsert_map_map (mABmAB)mAB",
         Cost::PerCall, |run, values| Some(grown(run, values.to_vec()))),
 ];
@@ -53,14 +53,6 @@ pub(super) const FUNCTIONS: &[Row] = &[
 /// The implementation in the rows of operators such as `&&`, which `eval` evaluates itself: it accepts no values.
 fn special<'a>(_: &mut Run<'_>, _: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     None
-}
-
-fn binary<'a>(
-    values: &[Value<'a>],
-    operate: fn(&Value<'a>, &Value<'a>) -> EvalOutcome<'a>,
-) -> Option<EvalOutcome<'a>> {
-    let [a, b] = values else { return None };
-    Some(operate(a, b))
 }
 
 fn not<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
@@ -78,25 +70,18 @@ fn negate<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> 
     })
 }
 
-fn equals<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let [a, b] = values else { return None };
+fn equals<'a>(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> EvalOutcome<'a> {
     let size = if matches!(a, Value::Ip(_) | Value::Cidr(_)) {
         1
     } else {
         a.size().min(b.size())
     };
-    Some(equality(run, a, b, size).map(Value::Bool))
+    equality(run, a, b, size).map(Value::Bool)
 }
 
-fn differs<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let [a, b] = values else { return None };
+fn differs<'a>(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> EvalOutcome<'a> {
     let size = a.size().min(b.size());
-    Some(equality(run, a, b, size).map(|equal| Value::Bool(!equal)))
-}
-
-fn sum<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let [a, b] = values else { return None };
-    Some(add(run, a.clone(), b))
+    equality(run, a, b, size).map(|equal| Value::Bool(!equal))
 }
 
 /// Appends values to the list or map `values[0]`, which grows in place if nothing else refers to it.
@@ -272,23 +257,25 @@ fn modulo<'a>(a: &Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
 
 fn compare<'a>(
     run: &mut Run<'_>,
-    values: &[Value<'a>],
+    a: &Value<'_>,
+    b: &Value<'_>,
     holds: fn(Ordering) -> bool,
-) -> Option<EvalOutcome<'a>> {
-    let [a, b] = values else { return None };
+) -> EvalOutcome<'a> {
     let cost = match (a, b) {
         (Value::Text(_), Value::Text(_)) | (Value::Bytes(_), Value::Bytes(_)) => {
             scaled(a.size().min(b.size()), PER_CHARACTER)
         }
         _ => 1,
     };
-    let order = run.charge(cost).and_then(|()| match a.compare(b) {
-        Some(order) => Ok(holds(order)),
+    run.charge(cost)?;
+    match a.compare(b) {
+        Some(order) => Ok(Value::Bool(holds(order))),
         // Every comparison with NaN is false.
-        None if matches!((a, b), (Value::Double(_), _) | (_, Value::Double(_))) => Ok(false),
+        None if matches!((a, b), (Value::Double(_), _) | (_, Value::Double(_))) => {
+            Ok(Value::Bool(false))
+        }
         None => Err(EvalFailure::overload()),
-    });
-    Some(order.map(Value::Bool))
+    }
 }
 
 pub(crate) fn contained<'a>(run: &mut Run<'_>, one: &Value<'a>, of: &Value<'a>) -> EvalOutcome<'a> {

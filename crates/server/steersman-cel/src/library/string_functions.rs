@@ -32,17 +32,18 @@ pub(super) const FUNCTIONS: &[Row] = &[
         CHARACTERS, accepts!([Value::Text(text), Value::Text(part)] => Ok(Value::Bool(text.ends_with(&**part))))),
     ("matches", "matches (ss)b", Cost::PerCall, matches_function),
     ("matches", "matches_string (s.s)b", SEARCH, matches),
-    ("find", "string_find_string (s.s)s", SEARCH, find),
+    ("find", "string_find_string (s.s)s",
+        SEARCH, accepts!(run, [Value::Text(text), Value::Text(pattern)] => find(run, text, pattern))),
     ("findAll", "string_find_all_string (s.s)ls string_find_all_string_int (s.si)ls",
-        SEARCH, find_all),
+        SEARCH, accepts!(run, [Value::Text(text), Value::Text(pattern), most @ ..] => find_all(run, text, pattern, limit(most)))),
     ("charAt", "string_char_at_int (s.i)s",
         Cost::PerCall, accepts!([Value::Text(text), Value::Int(at)] => char_at(text, *at))),
     ("substring", "string_substring_int (s.i)s string_substring_int_int (s.ii)s",
         CHARACTERS, substring),
     ("split", "string_split_string (s.s)ls string_split_string_int (s.si)ls",
-        CHARACTERS_TWICE, split),
+        CHARACTERS_TWICE, accepts!([Value::Text(text), Value::Text(by), most @ ..] => Ok(split(text, by, limit(most))))),
     ("replace", "string_replace_string_string (s.ss)s string_replace_string_string_int (s.ssi)s",
-        CHARACTERS_TWICE, replace),
+        CHARACTERS_TWICE, accepts!(run, [Value::Text(text), Value::Text(from), Value::Text(to), most @ ..] => replace(run, text, from, to, limit(most)))),
     ("lowerAscii", "string_lower_ascii (s.)s",
         CHARACTERS, accepts!([Value::Text(text)] => Ok(Value::text(text.to_ascii_lowercase())))),
     ("upperAscii", "string_upper_ascii (s.)s",
@@ -53,16 +54,13 @@ pub(super) const FUNCTIONS: &[Row] = &[
         CHARACTERS, accepts!([Value::Text(text)] => Ok(Value::text(quoted(text))))),
     ("jsonpatch.escapeKey", "string_jsonpatch_escapeKey_string (s)s",
         CHARACTERS, accepts!([Value::Text(key)] => Ok(Value::text(key.replace('~', "~0").replace('/', "~1"))))),
-    ("format", "string_format (s.l*)s", CHARACTERS, format),
+    ("format", "string_format (s.l*)s",
+        CHARACTERS, accepts!([Value::Text(pattern), arguments] if arguments.is_list() => format(pattern, arguments))),
 ];
 
-fn format<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let [Value::Text(pattern), arguments] = values else {
-        return None;
-    };
-    let arguments = arguments.is_list().then(|| arguments.items())?;
-    let formatted = arguments.and_then(|arguments| printing::format(pattern, &arguments));
-    Some(formatted.map(Value::text).map_err(EvalFailure::Error))
+fn format<'a>(pattern: &str, arguments: &Value<'_>) -> EvalOutcome<'a> {
+    let formatted = printing::format(pattern, &arguments.items()?)?;
+    Ok(Value::text(formatted))
 }
 
 /// Evaluates the function `matches(text, pattern)`. As upstream, its cost does not depend on the lengths of both texts.
@@ -186,39 +184,32 @@ fn limit(most: &[Value<'_>]) -> Option<usize> {
     }
 }
 
-fn replace<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let [
-        Value::Text(text),
-        Value::Text(from),
-        Value::Text(to),
-        most @ ..,
-    ] = values
-    else {
-        return None;
-    };
+fn replace<'a>(
+    run: &mut Run<'_>,
+    text: &str,
+    from: &str,
+    to: &str,
+    most: Option<usize>,
+) -> EvalOutcome<'a> {
     let places = if from.is_empty() {
         text.len() + 1
     } else {
         text.len() / from.len()
     };
-    let places = limit(most).map_or(places, |most| most.min(places));
+    let places = most.map_or(places, |most| most.min(places));
     // Counts steps by the length of the result, which may be far longer than the arguments.
-    let work = run.work(places.saturating_mul(to.len()) / 8);
-    let replaced = work.map(|()| match limit(most) {
-        Some(most) => text.replacen(&**from, to, most),
-        None => text.replace(&**from, to),
-    });
-    Some(replaced.map(Value::text))
+    run.work(places.saturating_mul(to.len()) / 8)?;
+    Ok(Value::text(match most {
+        Some(most) => text.replacen(from, to, most),
+        None => text.replace(from, to),
+    }))
 }
 
-fn split<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let [Value::Text(text), Value::Text(by), most @ ..] = values else {
-        return None;
-    };
+fn split<'a>(text: &str, by: &str, most: Option<usize>) -> Value<'a> {
     let part = |part: &str| Value::text(part);
     let parts: Vec<Value<'a>> = if by.is_empty() {
-        let most = limit(most).unwrap_or(usize::MAX);
-        let mut rest = &**text;
+        let most = most.unwrap_or(usize::MAX);
+        let mut rest = text;
         let mut parts = Vec::new();
         while let Some(c) = rest.chars().next() {
             if parts.len() + 1 >= most {
@@ -232,13 +223,13 @@ fn split<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
         }
         parts
     } else {
-        match limit(most) {
+        match most {
             Some(0) => Vec::new(),
-            Some(most) => text.splitn(most, &**by).map(part).collect(),
-            None => text.split(&**by).map(part).collect(),
+            Some(most) => text.splitn(most, by).map(part).collect(),
+            None => text.split(by).map(part).collect(),
         }
     };
-    Some(Ok(Value::List(Arc::new(parts))))
+    Value::List(Arc::new(parts))
 }
 
 fn search_pattern(run: &mut Run<'_>, pattern: &str) -> Result<Regex, EvalFailure> {
@@ -248,28 +239,22 @@ fn search_pattern(run: &mut Run<'_>, pattern: &str) -> Result<Regex, EvalFailure
     })
 }
 
-fn find<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let [Value::Text(text), Value::Text(pattern)] = values else {
-        return None;
-    };
-    let pattern = search_pattern(run, pattern);
-    Some(pattern.map(|pattern| {
-        let found = pattern.find(text).map_or("", |found| found.as_str());
-        Value::text(found)
-    }))
+fn find<'a>(run: &mut Run<'_>, text: &str, pattern: &str) -> EvalOutcome<'a> {
+    let pattern = search_pattern(run, pattern)?;
+    let found = pattern.find(text).map_or("", |found| found.as_str());
+    Ok(Value::text(found))
 }
 
-fn find_all<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
-    let [Value::Text(text), Value::Text(pattern), most @ ..] = values else {
-        return None;
-    };
-    let most = limit(most).unwrap_or(usize::MAX);
-    let pattern = search_pattern(run, pattern);
-    Some(pattern.map(|pattern| {
-        let found = pattern.find_iter(text).take(most);
-        let found: Vec<Value<'a>> = found.map(|found| Value::text(found.as_str())).collect();
-        Value::List(found.into())
-    }))
+fn find_all<'a>(
+    run: &mut Run<'_>,
+    text: &str,
+    pattern: &str,
+    most: Option<usize>,
+) -> EvalOutcome<'a> {
+    let pattern = search_pattern(run, pattern)?;
+    let found = pattern.find_iter(text).take(most.unwrap_or(usize::MAX));
+    let found: Vec<Value<'a>> = found.map(|found| Value::text(found.as_str())).collect();
+    Ok(Value::List(found.into()))
 }
 
 fn quoted(text: &str) -> String {
