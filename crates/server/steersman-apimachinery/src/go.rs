@@ -175,6 +175,40 @@ pub fn printed(value: &Value) -> String {
     }
 }
 
+/// Prints a value as the verb `%v` does, for instance `map[a:1 b:[x y]]`.
+pub fn print(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => print_list(items),
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| format!("{name}:{}", print(value));
+            let printed: Vec<String> = members.iter().map(member).collect();
+            format!("map[{}]", printed.join(" "))
+        }
+    }
+}
+
+/// Prints a list of values as [`print`] prints an array.
+pub fn print_list(items: &[Value]) -> String {
+    let printed: Vec<String> = items.iter().map(print).collect();
+    format!("[{}]", printed.join(" "))
+}
+
+/// Returns the name of the Go type of a decoded JSON value, as the verb `%T` prints it.
+pub fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
 /// Escapes the characters in a JSON document that Go's encoder escapes and JSON allows. They occur only in texts, where
 /// the escape and the character mean the same.
 pub fn escape_html(json: &str) -> String {

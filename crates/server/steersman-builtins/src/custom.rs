@@ -268,8 +268,8 @@ fn nested<'a>(
         Err(format!(
             ".{} accessor error: {} is of the type {}, expected {wanted}",
             path[..depth].join("."),
-            go_text(found),
-            go_type(found)
+            go::print(found),
+            go::type_of(found)
         ))
     };
     let mut value = object;
@@ -287,36 +287,6 @@ fn nested<'a>(
         Ok(Some(value))
     } else {
         refuse(path.len(), value, wanted)
-    }
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_i64() => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
-}
-
-/// Returns a value as Go prints it by default.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(go_text).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(members) => {
-            let text = |(name, member): (&String, &Value)| format!("{name}:{}", go_text(member));
-            let members: Vec<String> = members.iter().map(text).collect();
-            format!("map[{}]", members.join(" "))
-        }
     }
 }
 

@@ -27,4 +27,4 @@ pub mod apply;
 
 pub use json_patch::{Inapplicable, apply as apply_json_patch, apply_operations, unknown_members};
 pub use merge::apply as apply_merge_patch;
-pub use strategic::{apply as apply_strategic_patch, check_restorable, print_as_go};
+pub use strategic::{apply as apply_strategic_patch, check_restorable};

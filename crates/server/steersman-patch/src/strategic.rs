@@ -4,20 +4,18 @@
 //! type, or are replaced if the type has none. Directives in the patch express other changes: `$patch`, `$retainKeys`,
 //! `$deleteFromPrimitiveList/…` and `$setElementOrder/…`.
 
-mod print;
 mod directives;
 mod order;
 mod convert;
 
 pub use convert::check as check_restorable;
-pub use print::go as print_as_go;
 
 use serde_json::{Map, Value};
+use steersman_apimachinery::go;
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_schema::types::{ListPatch, TypeRef};
 
 use directives::{Directive, without_directives};
-use print::go;
 
 use crate::json_patch::not_of_type;
 use crate::merge::drop_nulls;
@@ -50,13 +48,13 @@ pub fn apply(
             return Err(Status::bad_request(message));
         }
     };
-    let printed = go(&Value::Object(patch.clone()));
+    let printed = go::print(&Value::Object(patch.clone()));
     let old = object.as_object().cloned().unwrap_or_default();
     let merged = Value::Object(merge(old, patch, kind)?);
     match convert::check(&merged, kind) {
         Ok(()) => Ok(merged),
         Err(why) => {
-            let sent = steersman_apimachinery::go::quote(&printed);
+            let sent = go::quote(&printed);
             let error = FieldError::invalid("patch", &sent, &why);
             Err(Status::invalid(GroupResource::new("", ""), "", &[error]))
         }

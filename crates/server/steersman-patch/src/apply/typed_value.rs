@@ -4,12 +4,11 @@
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
-use steersman_apimachinery::go::quote;
+use steersman_apimachinery::go;
 use steersman_schema::types::{ListKind, MapKind, Scalar, TypeRef, ValueShape};
 
 use super::field_set::{FieldNode, FieldSet};
 use super::path_element::{Atom, PathElement};
-use crate::strategic::print_as_go as go;
 
 /// The way in which managers share the ownership of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +160,7 @@ fn check(ty: TypeRef<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
         ValueShape::List => check_list(ty, value, path, wrong),
         ValueShape::Struct | ValueShape::Map | ValueShape::Any => {
             let Value::Object(members) = value else {
-                wrong.push(format!("{path}: expected map, got &{{{}}}", go(value)));
+                wrong.push(format!("{path}: {}", mismatch("map", value)));
                 return;
             };
             for (name, member) in members {
@@ -180,7 +179,7 @@ fn check(ty: TypeRef<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
 
 fn check_list(ty: TypeRef<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
     let Value::Array(items) = value else {
-        wrong.push(format!("{path}: expected list, got &{{{}}}", go(value)));
+        wrong.push(format!("{path}: {}", mismatch("list", value)));
         return;
     };
     let mut seen = FieldSet::default();
@@ -214,16 +213,18 @@ fn scalar_mistake(scalar: Scalar, value: &Value) -> Option<String> {
         )),
         Scalar::Integer | Scalar::Number if !value.is_number() => Some(format!(
             "expected numeric (int or float), got {}",
-            go_type(value)
+            go::type_of(value)
         )),
-        Scalar::Boolean if !value.is_boolean() => {
-            Some(format!("expected boolean, got &{{{}}}", go(value)))
-        }
+        Scalar::Boolean if !value.is_boolean() => Some(mismatch("boolean", value)),
         Scalar::Time | Scalar::Quantity | Scalar::IntOrString if composite => {
-            Some(format!("expected any scalar, got &{{{}}}", go(value)))
+            Some(mismatch("any scalar", value))
         }
         _ => None,
     }
+}
+
+fn mismatch(wanted: &str, value: &Value) -> String {
+    format!("expected {wanted}, got &{{{}}}", go::print(value))
 }
 
 /// Prints a value as Go's `%#v` does.
@@ -235,22 +236,11 @@ fn go_syntax(value: &Value) -> String {
             format!("[]interface {{}}{{{}}}", items.join(", "))
         }
         Value::Object(members) => {
-            let member = |(k, v): (&String, &Value)| format!("{}:{}", quote(k), go_syntax(v));
+            let member = |(k, v): (&String, &Value)| format!("{}:{}", go::quote(k), go_syntax(v));
             let members: Vec<String> = members.iter().map(member).collect();
             format!("map[string]interface {{}}{{{}}}", members.join(", "))
         }
         other => other.to_string(),
-    }
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }
 

@@ -1,9 +1,8 @@
 //! Machine: parses, applies and removes the directives of a strategic merge patch.
 
 use serde_json::{Map, Value};
+use steersman_apimachinery::go;
 use steersman_apimachinery::status::Status;
-
-use super::print::go;
 
 /// The directive that a map or a list element is merged, replaced or deleted.
 pub(super) const PATCH: &str = "$patch";
@@ -34,8 +33,8 @@ impl Directive {
             Some(Value::String(name)) if name == "replace" => Ok(Self::Replace),
             Some(Value::String(name)) if name == "delete" => Ok(Self::Delete),
             Some(other) => {
-                let map = go(&Value::Object(patch.clone()));
-                let message = format!("unknown patch type: {} in map: {map}", go(other));
+                let map = go::print(&Value::Object(patch.clone()));
+                let message = format!("unknown patch type: {} in map: {map}", go::print(other));
                 Err(Status::internal_plain(message))
             }
         }

@@ -2,17 +2,17 @@
 //! positions.
 
 use serde_json::Value;
+use steersman_apimachinery::go;
 use steersman_apimachinery::status::Status;
 
 use super::directives::{BAD_ORDER, Directive};
-use super::print::{go, go_list};
 
 /// Returns the merge key's value of a list element; 500 for an element without the key.
 pub(super) fn key_of<'v>(element: &'v Value, key: &str) -> Result<&'v Value, Status> {
     element.get(key).ok_or_else(|| {
         Status::internal_plain(format!(
             "map: {} does not contain declared merge key: {key}",
-            go(element)
+            go::print(element)
         ))
     })
 }
@@ -37,8 +37,8 @@ pub(super) fn check(patch: &[Value], wanted: &[Value], key: Option<&str>) -> Res
         if !found {
             return Err(Status::internal_plain(format!(
                 "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
-                go_list(patch),
-                go_list(wanted)
+                go::print_list(patch),
+                go::print_list(wanted)
             )));
         }
     }

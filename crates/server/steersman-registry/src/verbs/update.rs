@@ -5,9 +5,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 use steersman_apimachinery::json::parse as parse_json;
-use steersman_apimachinery::order;
 use steersman_apimachinery::status::{FieldError, Status};
-use steersman_patch::{apply_json_patch, apply_merge_patch, apply_strategic_patch, print_as_go};
+use steersman_apimachinery::{go, order};
+use steersman_patch::{apply_json_patch, apply_merge_patch, apply_strategic_patch};
 use steersman_schema::resource::Resource;
 use steersman_store::{Draft, Stored};
 
@@ -162,7 +162,7 @@ impl Registry {
         let strict = checked.1 == FieldValidation::Strict;
         let strategic = document.as_ref().ok();
         let strategic = strategic.filter(|_| strict && kind == PatchKind::Strategic);
-        let strategic = strategic.map(print_as_go);
+        let strategic = strategic.map(go::print);
         let mut patched = match kind {
             PatchKind::Json => apply_json_patch(&base, document)?,
             PatchKind::Merge => apply_merge_patch(&base, document)?,
