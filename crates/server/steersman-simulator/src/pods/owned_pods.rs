@@ -12,7 +12,7 @@ use steersman_store::Stored;
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
     NamespacedName, PodFacts, PodStage, SimulatedKind, controller_reference, controlling_owner,
-    count, name_of, stage_of,
+    count, label_selector, name_of, stage_of,
 };
 
 /// The time until a controller tries again after the server refused to create a Pod.
@@ -193,14 +193,9 @@ impl<'a> TurnContext<'a> {
     }
 }
 
-/// Returns the parsed `spec.selector` of a controller; `None` if it has none or if it does not parse.
+/// Returns the parsed `spec.selector` of a controller; `None` if it is absent, empty or invalid.
 pub(crate) fn selector_of(object: &Value) -> Option<LabelSelector> {
-    let selector = &object["spec"]["selector"];
-    if !selector.is_object() {
-        return None;
-    }
-    let parsed = LabelSelector::parse(&steersman_registry::selector_text(selector)).ok()?;
-    (!parsed.is_empty()).then_some(parsed)
+    label_selector(&object["spec"]["selector"]).filter(|selector| !selector.is_empty())
 }
 
 /// Replaces the condition of the same type in a list of conditions, or appends the new one.

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use steersman_apimachinery::quantity::Quantity;
-use steersman_apimachinery::selector::LabelSelector;
 use steersman_registry::Subresource;
 use steersman_store::Stored;
 
 use crate::actions::event_correlator::EventContent;
 use crate::actions::turn_context::{MAIN, TurnContext};
+use crate::state::cluster_facts::selects_by;
 use crate::state::facts::{
     Component, SimulatedKey, SimulatedKind, annotation, cloned_items, is_terminating, items,
-    object_reference, text,
+    label_selector, object_reference, text,
 };
 
 /// The provisioner of volumes for claims without a StorageClass.
@@ -96,17 +96,11 @@ impl TurnContext<'_> {
     fn matching_volume(&self, claim: &Stored) -> Option<Arc<Stored>> {
         let spec = &claim.lean()["spec"];
         let wanted = size(&spec["resources"]["requests"]["storage"]);
-        let selector = spec["selector"].is_object().then(|| {
-            LabelSelector::parse(&steersman_registry::selector_text(&spec["selector"])).ok()
-        });
+        let selector = label_selector(&spec["selector"]);
         let storage = &self.kinds.of(SimulatedKind::Volume).storage;
         let all = self.registry.store().list(storage, None).filter(|volume| {
             let own = &volume.lean()["spec"];
-            let labelled = match &selector {
-                None => true,
-                Some(None) => false,
-                Some(Some(selector)) => selector.matches_labels(|key| volume.label(key)),
-            };
+            let labelled = !spec["selector"].is_object() || selects_by(selector.as_ref(), volume);
             let modes = |spec: &Value| cloned_items(&spec["accessModes"]);
             let offered = modes(own);
             labelled

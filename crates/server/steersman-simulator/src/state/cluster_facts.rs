@@ -12,7 +12,8 @@ use steersman_store::Stored;
 
 use super::facts::{
     Controller, KINDS, NamespacedName, PodFacts, PodStage, PodTally, SimulatedKey, SimulatedKind,
-    annotation, controller_of, is_condition_true, is_tracked, name_of, stage_of, text,
+    annotation, controller_of, is_condition_true, is_tracked, label_selector, name_of, stage_of,
+    text,
 };
 use super::kinds::Kinds;
 use super::nodes::NodeFacts;
@@ -225,11 +226,8 @@ impl FactsUpdate<'_> {
             }
             SimulatedKind::Class => self.queue_kind(SimulatedKind::Claim, None),
             SimulatedKind::Budget => {
-                let selector = &new.lean()["spec"]["selector"];
-                let selector = selector.is_object().then(|| {
-                    LabelSelector::parse(&steersman_registry::selector_text(selector)).ok()
-                });
-                self.facts.budgets.insert(name_of(new), selector.flatten());
+                let selector = label_selector(&new.lean()["spec"]["selector"]);
+                self.facts.budgets.insert(name_of(new), selector);
             }
             SimulatedKind::StatefulSet | SimulatedKind::Deployment => {
                 self.queue_kind(SimulatedKind::Budget, Some(&new.namespace));

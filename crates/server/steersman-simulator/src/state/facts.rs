@@ -7,6 +7,7 @@ use std::time::Duration;
 use fnv::FnvHasher;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use steersman_apimachinery::selector::LabelSelector;
 use steersman_store::Stored;
 
 pub(crate) type NamespacedName = (Arc<str>, Arc<str>);
@@ -173,6 +174,13 @@ impl SimulatedKind {
     }
 }
 
+impl PodStage {
+    /// Returns whether a Pod at this stage is neither finished nor terminating.
+    pub(crate) fn is_active(self) -> bool {
+        !matches!(self, Self::Finished | Self::Terminating)
+    }
+}
+
 impl SimulatedKey {
     pub(crate) fn new(kind: SimulatedKind, namespace: &Arc<str>, name: &Arc<str>) -> Self {
         Self {
@@ -206,7 +214,7 @@ impl Controller {
 impl PodFacts {
     /// Returns how this Pod counts for its controller: 0 or 1 in each number.
     pub(crate) fn tally(&self) -> PodTally {
-        let active = !matches!(self.stage, PodStage::Finished | PodStage::Terminating);
+        let active = self.stage.is_active();
         PodTally {
             active: i64::from(active),
             ready: i64::from(active && self.ready),
@@ -339,6 +347,12 @@ pub(crate) fn annotations_of(object: &mut Value) -> &mut Map<String, Value> {
     let fields = steersman_registry::metadata_of(object);
     let annotations = fields.entry("annotations").or_insert_with(|| json!({}));
     steersman_registry::members_of(annotations)
+}
+
+/// Parses a label selector of an object; `None` for an absent or invalid selector.
+pub(crate) fn label_selector(selector: &Value) -> Option<LabelSelector> {
+    let given = Some(selector).filter(|selector| selector.is_object())?;
+    LabelSelector::parse(&steersman_registry::selector_text(given)).ok()
 }
 
 /// Returns a JSON number as an integer; `default` for another value.

@@ -306,9 +306,6 @@ impl CronSchedule {
 fn new_job(cron: &Stored, name: &str, terms: &CronSchedule, at: Timestamp) -> Value {
     let template = &cron.lean()["spec"]["jobTemplate"];
     let mut annotations = template["metadata"]["annotations"].clone();
-    if !annotations.is_object() {
-        annotations = json!({});
-    }
     let local = at.to_zoned(terms.zone.clone());
     let zone = if local.offset().is_zero() { "Z" } else { "%:z" };
     let layout = format!("%Y-%m-%dT%H:%M:%S{zone}");

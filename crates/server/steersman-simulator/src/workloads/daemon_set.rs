@@ -83,8 +83,7 @@ impl TurnContext<'_> {
         }
         for pod in daemons.pods.into_values().flatten() {
             let stage = stage_of(pod.lean());
-            numbers.misscheduled +=
-                i64::from(!matches!(stage, PodStage::Finished | PodStage::Terminating));
+            numbers.misscheduled += i64::from(stage.is_active());
             if terminating || stage == PodStage::Terminating {
                 continue;
             }
@@ -180,11 +179,9 @@ impl TurnContext<'_> {
 fn label_pod(pod: &mut Value, hash: &str, set: &Stored) {
     const GENERATION: &str = "deprecated.daemonset.template.generation";
     let generation = set.lean()["metadata"]["annotations"][GENERATION].as_str();
-    let generation = generation.unwrap_or("1");
-    let fields = steersman_registry::metadata_of(pod);
-    let labels = fields.entry("labels").or_insert_with(|| json!({}));
+    let labels = &mut pod["metadata"]["labels"];
     labels[revisions::HASH] = json!(hash);
-    labels["pod-template-generation"] = json!(generation);
+    labels["pod-template-generation"] = json!(generation.unwrap_or("1"));
 }
 
 fn tolerate(spec: &mut Value) {
@@ -203,12 +200,6 @@ fn pin(spec: &mut Value, node: &str) {
     let term = json!({"matchFields": [
         {"key": "metadata.name", "operator": "In", "values": [node]},
     ]});
-    if !spec["affinity"].is_object() {
-        spec["affinity"] = json!({});
-    }
-    if !spec["affinity"]["nodeAffinity"].is_object() {
-        spec["affinity"]["nodeAffinity"] = json!({});
-    }
     spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
         json!({"nodeSelectorTerms": [term]});
 }

@@ -77,14 +77,9 @@ pub(crate) fn new_replica_set(
         hash = template_hash(&template, collisions);
     }
     let name = format!("{}-{hash}", deployment.name);
-    let metadata = steersman_registry::metadata_of(&mut template);
-    let labels = metadata.entry("labels").or_insert_with(|| json!({}));
-    labels["pod-template-hash"] = json!(hash);
-    let labels = labels.clone();
+    template["metadata"]["labels"]["pod-template-hash"] = json!(hash);
+    let labels = template["metadata"]["labels"].clone();
     let mut selector = spec["selector"].clone();
-    if selector["matchLabels"].is_null() {
-        selector["matchLabels"] = json!({});
-    }
     selector["matchLabels"]["pod-template-hash"] = json!(hash);
     let terms = RolloutTerms::of(deployment.lean());
     let total = sets.sum("spec", "replicas");

@@ -43,9 +43,6 @@ impl TurnContext<'_> {
         let counted = UncountedPods::of(job.lean());
         let mut sync = self.sync(job, &counted);
         let mut status = job.lean()["status"].clone();
-        if !status.is_object() {
-            status = json!({});
-        }
         if status["startTime"].is_null() && !sync.suspended() {
             status["startTime"] = json!(self.wall());
         }

@@ -42,9 +42,6 @@ impl TurnContext<'_> {
             Some(_) => {}
             None => {
                 let mut labels = template["metadata"]["labels"].clone();
-                if labels.is_null() {
-                    labels = json!({});
-                }
                 labels[HASH] = json!(hash);
                 let body = json!({
                     "apiVersion": "apps/v1",

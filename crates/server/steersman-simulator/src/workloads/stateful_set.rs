@@ -265,9 +265,7 @@ impl TurnContext<'_> {
             update,
             ..
         } = sync;
-        let is_gone =
-            |one: &SetMember| matches!(one.stage, PodStage::Terminating | PodStage::Finished);
-        let there = || members.values().filter(|one| !is_gone(one));
+        let there = || members.values().filter(|one| one.stage.is_active());
         let number_of =
             |fits: &dyn Fn(&SetMember) -> bool| count(there().filter(|one| fits(one)).count());
         let is_of = |one: &SetMember, revision: &str| {

@@ -235,7 +235,7 @@ fn number_pod(pod: &mut Value, job: &str, index: i64) {
     let start: String = job.chars().take(room).collect();
     fields.insert("generateName".to_owned(), json!(format!("{start}{end}")));
     for field in ["annotations", "labels"] {
-        fields.entry(field).or_insert_with(|| json!({}))[INDEX] = json!(text);
+        pod["metadata"][field][INDEX] = json!(text);
     }
     pod["spec"]["hostname"] = json!(format!("{job}-{index}"));
     for list in ["containers", "initContainers"] {

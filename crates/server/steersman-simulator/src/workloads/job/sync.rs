@@ -10,7 +10,7 @@ use super::indexes::Indexes;
 use super::rules::{FailureEffect, ends_index, failure_effect, failures_of, index_of, is_failed};
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    PodStage, SimulatedKind, count, is_condition_true, is_terminating, is_tracked, items, number,
+    SimulatedKind, condition, count, is_condition_true, is_terminating, is_tracked, items, number,
     stage_of, text, time,
 };
 
@@ -58,10 +58,7 @@ impl JobEnd {
 
     /// Returns the end of the Job that an earlier turn has written into its conditions, if any.
     pub(super) fn announced(job: &Value) -> Option<Self> {
-        let found = |kind: &str| {
-            items(&job["status"]["conditions"])
-                .find(|one| one["type"] == kind && one["status"] == "True")
-        };
+        let found = |kind| condition(job, kind).filter(|one| one["status"] == "True");
         let succeeded = found("SuccessCriteriaMet");
         let end = succeeded.or_else(|| found("FailureTarget"))?;
         let (reason, message) = (text(end, "reason"), text(end, "message"));
@@ -135,12 +132,7 @@ impl TurnContext<'_> {
         let pods = owned
             .filter_map(|((namespace, name), _)| self.get(SimulatedKind::Pod, namespace, name));
         let pods: Vec<Arc<Stored>> = pods.collect();
-        let lives = |pod: &&Arc<Stored>| {
-            matches!(
-                stage_of(pod.lean()),
-                PodStage::Unscheduled | PodStage::Scheduled | PodStage::Running
-            )
-        };
+        let lives = |pod: &&Arc<Stored>| stage_of(pod.lean()).is_active();
         let active: Vec<Arc<Stored>> = pods.iter().filter(lives).cloned().collect();
         let is_ready = |pod: &&Arc<Stored>| is_condition_true(pod.lean(), "Ready");
         let ends = |pod: &&Arc<Stored>| {
