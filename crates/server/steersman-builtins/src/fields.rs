@@ -2,6 +2,7 @@
 
 pub(crate) mod fill;
 pub(crate) mod go_value;
+mod trail;
 pub(crate) mod field_path;
 pub(crate) mod check;
 pub(crate) mod selector;

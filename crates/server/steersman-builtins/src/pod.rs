@@ -225,7 +225,7 @@ fn is_mirror(pod: &FieldPath<'_>) -> bool {
 
 /// Replaces all errors by one about the Pod as a whole.
 fn refuse_whole(pod: &FieldPath<'_>, detail: &str) {
-    pod.forget_errors();
+    pod.truncate_errors(0);
     pod.shown_at("[]", pod.value()).forbidden(detail);
 }
 

@@ -10,51 +10,11 @@ use steersman_cel::structural::Structural;
 use steersman_schema::types::type_name;
 
 use super::formats;
+use crate::fields::{FieldPath, Findings};
 
 mod numbers;
 
 use numbers::{check_number, is_same, number_text, value_text};
-
-/// The path of a field, the path in messages (which starts at the status), and the errors.
-#[derive(Debug, Clone)]
-struct Path<'e> {
-    field: String,
-    body: String,
-    errors: &'e RefCell<Vec<FieldError>>,
-}
-
-impl Path<'_> {
-    fn push(&self, error: FieldError) {
-        self.errors.borrow_mut().push(error);
-    }
-
-    fn invalid(&self, value: &str, detail: &str) {
-        self.push(FieldError::invalid(&self.field, value, detail));
-    }
-
-    fn member(&self, name: &str) -> Self {
-        let join = |base: &str| {
-            if base.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{base}.{name}")
-            }
-        };
-        Self {
-            field: join(&self.field),
-            body: join(&self.body),
-            errors: self.errors,
-        }
-    }
-
-    fn item(&self, index: usize) -> Self {
-        Self {
-            field: format!("{}[{index}]", self.field),
-            body: format!("{}[{index}]", self.body),
-            errors: self.errors,
-        }
-    }
-}
 
 /// Checks only `status`, as a write to the status subresource does.
 #[must_use]
@@ -78,79 +38,74 @@ pub(crate) fn validate_at(
     old: Option<&Value>,
     field: &str,
 ) -> Vec<FieldError> {
-    let errors = RefCell::default();
-    let path = Path {
-        field: field.to_owned(),
-        body: String::new(),
-        errors: &errors,
-    };
-    check(schema, value, old, &path);
-    errors.into_inner()
+    Findings::errors(value, |root| {
+        check(schema, &root.shown_at(field, root.value()), old);
+    })
 }
 
 /// Checks a value. Returns the number of checked rules, which ranks alternatives.
-fn check(schema: &Structural, value: &Value, old: Option<&Value>, path: &Path<'_>) -> usize {
-    let before = path.errors.borrow().len();
-    let looked_at = check_value(schema, value, old, path);
-    let is_whole = path.field.is_empty();
-    if path.errors.borrow().len() > before && !is_whole && old == Some(value) {
-        path.errors.borrow_mut().truncate(before);
+fn check(schema: &Structural, at: &FieldPath<'_>, old: Option<&Value>) -> usize {
+    let before = at.error_count();
+    let looked_at = check_value(schema, at, old);
+    let is_whole = || at.path().is_empty();
+    if at.error_count() > before && !is_whole() && old == Some(at.value()) {
+        at.truncate_errors(before);
     }
     looked_at
 }
 
 /// Checks the rules in the order of upstream's validators.
-fn check_value(schema: &Structural, value: &Value, old: Option<&Value>, path: &Path<'_>) -> usize {
+fn check_value(schema: &Structural, at: &FieldPath<'_>, old: Option<&Value>) -> usize {
     let rules = &schema.rules;
-    if value.is_null() {
+    if !at.is_set() {
         if !schema.nullable {
-            check_type(schema, value, path);
+            check_type(schema, at);
         }
-        check_allowed(schema, value, path);
+        check_allowed(schema, at);
         return 1;
     }
-    check_type(schema, value, path);
-    let mut looked_at = 1 + check_combinators(schema, value, path);
-    match value {
+    check_type(schema, at);
+    let mut looked_at = 1 + check_combinators(schema, at);
+    match at.value() {
         Value::Array(items) => {
             if let Some(sub) = &schema.items {
                 let old = Known::of(schema, old);
-                for (index, item) in items.iter().enumerate() {
-                    looked_at += check(sub, item, old.find(item), &path.item(index));
+                for item in at.items() {
+                    looked_at += check(sub, &item, old.find(item.value()));
                 }
             }
-            check_size(items.len(), rules.items, "items", path);
+            check_size(items.len(), rules.items, "items", at);
         }
-        Value::String(text) => check_text(schema, text, path),
+        Value::String(text) => check_text(schema, text, at),
         Value::Number(number) => {
             if let Some(number) = number.as_f64() {
-                check_number(schema, value, number, path);
+                check_number(schema, number, at);
             }
         }
         Value::Null | Value::Bool(_) | Value::Object(_) => {}
     }
-    check_allowed(schema, value, path);
-    if let Value::Object(members) = value {
-        check_size(members.len(), rules.properties, "properties", path);
+    check_allowed(schema, at);
+    if let Value::Object(members) = at.value() {
+        check_size(members.len(), rules.properties, "properties", at);
         let old = old.filter(|_| rules.map_type != "atomic");
         for (name, member) in members {
             let named = schema.properties.get(name);
             if let Some(sub) = named.or_else(|| schema.additional.schema()) {
                 let old = old.and_then(|old| old.get(name));
-                looked_at += check(sub, member, old, &path.member(name));
+                looked_at += check(sub, &at.named(name, Some(member)), old);
             }
         }
         for name in &rules.required {
             if !members.contains_key(name) {
-                path.push(FieldError::required(path.member(name).field, ""));
+                at.at(name).required("");
             }
         }
     }
     looked_at
 }
 
-fn check_allowed(schema: &Structural, value: &Value, path: &Path<'_>) {
-    let allowed = &schema.rules.allowed;
+fn check_allowed(schema: &Structural, at: &FieldPath<'_>) {
+    let (allowed, value) = (&schema.rules.allowed, at.value());
     if !allowed.is_empty() && !allowed.iter().any(|one| is_same(value, one)) {
         // Upstream also quotes values that are not strings: `supported values: "1", "2"`.
         let shown = allowed.iter().map(|one| match one {
@@ -159,7 +114,7 @@ fn check_allowed(schema: &Structural, value: &Value, path: &Path<'_>) {
         });
         let allowed: Vec<String> = shown.collect();
         let value = value_text(value);
-        path.push(FieldError::not_supported(&path.field, &value, &allowed));
+        at.push(FieldError::not_supported(at.path(), &value, &allowed));
     }
 }
 
@@ -190,7 +145,8 @@ impl<'a> Known<'a> {
     }
 }
 
-fn check_type(schema: &Structural, value: &Value, path: &Path<'_>) {
+fn check_type(schema: &Structural, at: &FieldPath<'_>) {
+    let value = at.value();
     let found = type_name(value);
     let wanted = if schema.int_or_string {
         "integer,string"
@@ -221,72 +177,74 @@ fn check_type(schema: &Structural, value: &Value, path: &Path<'_>) {
         Value::Bool(_) | Value::Object(_) => (format, ""),
     };
     let found = go::quote(found);
-    let detail = format!("{} in body must be of type {wanted}: {found}", path.body);
-    path.push(FieldError::type_invalid(&path.field, &found, &detail));
+    let body = at.inner_path();
+    let detail = format!("{body} in body must be of type {wanted}: {found}");
+    at.push(FieldError::type_invalid(at.path(), &found, &detail));
 }
 
-fn check_size(size: usize, (least, most): (Option<u64>, Option<u64>), noun: &str, path: &Path<'_>) {
+fn check_size(
+    size: usize,
+    (least, most): (Option<u64>, Option<u64>),
+    noun: &str,
+    at: &FieldPath<'_>,
+) {
     let count = u64::try_from(size).unwrap_or(u64::MAX);
     if let Some(least) = least.filter(|least| count < *least) {
-        let detail = format!("{} in body should have at least {least} {noun}", path.body);
-        path.invalid(&size.to_string(), &detail);
+        let body = at.inner_path();
+        let detail = format!("{body} in body should have at least {least} {noun}");
+        at.invalid_written(&size.to_string(), &detail);
     }
     if let Some(most) = most.filter(|most| count > *most) {
-        path.push(FieldError::too_many(&path.field, size, most));
+        at.push(FieldError::too_many(at.path(), size, most));
     }
 }
 
-fn check_text(schema: &Structural, text: &str, path: &Path<'_>) {
-    let quoted = || go::quote(text);
+fn check_text(schema: &Structural, text: &str, at: &FieldPath<'_>) {
+    let (quoted, body) = (|| go::quote(text), || at.inner_path());
     let (least, most) = schema.rules.length;
     let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
-    let body = &path.body;
     // Upstream reports only the first of the three.
     if let Some(most) = most.filter(|most| length > *most) {
         let detail = format!("may not be more than {most} bytes");
-        path.push(FieldError::too_long(&path.field, &detail));
+        at.push(FieldError::too_long(at.path(), &detail));
     } else if let Some(least) = least.filter(|least| length < *least) {
-        let detail = format!("{body} in body should be at least {least} chars long");
-        path.invalid(&quoted(), &detail);
+        let detail = format!("{} in body should be at least {least} chars long", body());
+        at.invalid_written(&quoted(), &detail);
     } else if let Some(pattern) = &schema.rules.pattern
         && !pattern.matches(text)
     {
-        let detail = format!("{body} in body should match '{}'", pattern.source());
-        path.invalid(&quoted(), &detail);
+        let detail = format!("{} in body should match '{}'", body(), pattern.source());
+        at.invalid_written(&quoted(), &detail);
     }
     if !formats::fits(&schema.format, text) {
-        let (format, quoted) = (&schema.format, quoted());
+        let (format, quoted, body) = (&schema.format, quoted(), body());
         let detail = format!("{body} in body must be of type {format}: {quoted}");
-        path.push(FieldError::type_invalid(&path.field, &quoted, &detail));
+        at.push(FieldError::type_invalid(at.path(), &quoted, &detail));
     }
 }
 
 /// Checks the combined schemas. Returns the number of checked rules as upstream counts them: for
 /// alternatives, those of the reported alternative.
-fn check_combinators(schema: &Structural, value: &Value, path: &Path<'_>) -> usize {
+fn check_combinators(schema: &Structural, at: &FieldPath<'_>) -> usize {
     let rules = &schema.rules;
-    let body = &path.body;
-    let before = path.errors.borrow().len();
     let mut looked_at = 0;
     let broken = |sub: &Structural| {
-        let errors = RefCell::default();
-        let path = Path {
-            errors: &errors,
-            ..path.clone()
-        };
-        let looked_at = check_value(sub, value, None, &path);
-        (errors.into_inner(), looked_at)
+        let mut looked_at = 0;
+        let errors = at.errors_of(|at| looked_at = check_value(sub, at, None));
+        (errors, looked_at)
     };
+    let told = RefCell::new(Vec::new());
     let refuse = |rule: &str| {
-        let detail = format!("\"{body}\" must {rule}");
-        path.push(FieldError::invalid("<nil>", "\"\"", &detail));
+        let detail = format!("\"{}\" must {rule}", at.inner_path());
+        let error = FieldError::invalid("<nil>", "\"\"", &detail);
+        told.borrow_mut().push(error);
     };
     // Each error is reported only once.
     let tell = |found: Vec<FieldError>| {
+        let mut told = told.borrow_mut();
         for one in found {
-            let is_known = path.errors.borrow()[before..].contains(&one);
-            if !is_known {
-                path.push(one);
+            if !told.contains(&one) {
+                told.push(one);
             }
         }
     };
@@ -335,6 +293,7 @@ fn check_combinators(schema: &Structural, value: &Value, path: &Path<'_>) -> usi
     if not.is_some_and(|sub| broken(sub).0.is_empty()) {
         refuse("not validate the schema (not)");
     }
+    at.extend(told.into_inner());
     looked_at
 }
 

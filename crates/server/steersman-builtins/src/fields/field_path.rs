@@ -3,7 +3,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::rc::Rc;
 
 use serde::Serialize;
 
@@ -13,6 +12,7 @@ use steersman_apimachinery::status::FieldError;
 
 use super::fill::elements;
 use super::go_value::{self, GoType};
+use super::trail::{Segment, Trail};
 
 static NULL: Value = Value::Null;
 
@@ -29,67 +29,6 @@ pub(crate) struct FieldPath<'a> {
     trail: Trail<'a>,
     value: &'a Value,
     findings: &'a Findings,
-}
-
-/// The segments of a path. Its text is built on request: most values need none.
-#[derive(Debug, Clone)]
-struct Trail<'a> {
-    /// The beginning of the path, if the path was given as text or has more than `ROOM` segments.
-    base: Option<Rc<str>>,
-    segments: [Segment<'a>; ROOM],
-    len: usize,
-}
-
-/// The segment of a path that leads from a value to a value inside it.
-#[derive(Debug, Clone, Copy)]
-enum Segment<'a> {
-    /// `.name`
-    Name(&'a str),
-    /// `[key]`
-    Key(&'a str),
-    /// `[0]`
-    Index(usize),
-}
-
-/// The number of segments that a trail stores. Nearly every field has a shorter path.
-const ROOM: usize = 14;
-
-impl<'a> Trail<'a> {
-    fn from(base: &str) -> Self {
-        Self {
-            base: (!base.is_empty()).then(|| base.into()),
-            segments: [Segment::Index(0); ROOM],
-            len: 0,
-        }
-    }
-
-    fn then(&self, segment: Segment<'a>) -> Self {
-        let mut longer = if self.len == ROOM {
-            Self::from(&self.text())
-        } else {
-            self.clone()
-        };
-        longer.segments[longer.len] = segment;
-        longer.len += 1;
-        longer
-    }
-
-    fn text(&self) -> String {
-        let mut text = self.base.as_deref().unwrap_or_default().to_owned();
-        for segment in &self.segments[..self.len] {
-            match segment {
-                Segment::Name(name) => {
-                    if !text.is_empty() {
-                        text.push('.');
-                    }
-                    text.push_str(name);
-                }
-                Segment::Key(key) => text.extend(["[", key, "]"]),
-                Segment::Index(index) => text.extend(["[", &index.to_string(), "]"]),
-            }
-        }
-        text
-    }
 }
 
 impl Findings {
@@ -194,6 +133,11 @@ impl<'a> FieldPath<'a> {
         self.trail.text()
     }
 
+    /// Returns the path from the value of [`shown_at`](Self::shown_at) on, or from the root.
+    pub(crate) fn inner_path(&self) -> String {
+        self.trail.inner_text()
+    }
+
     pub(crate) fn value(&self) -> &'a Value {
         self.value
     }
@@ -268,8 +212,8 @@ impl<'a> FieldPath<'a> {
         self.findings.errors.borrow().len()
     }
 
-    pub(crate) fn forget_errors(&self) {
-        self.findings.errors.borrow_mut().clear();
+    pub(crate) fn truncate_errors(&self, count: usize) {
+        self.findings.errors.borrow_mut().truncate(count);
     }
 
     /// Adds the warning `<path>: <why>`.

@@ -5,20 +5,21 @@ use steersman_apimachinery::go;
 use steersman_apimachinery::status::FieldError;
 use steersman_cel::structural::{Bound, Structural};
 
-use super::Path;
 use crate::custom::formats;
+use crate::fields::FieldPath;
 
-pub(super) fn check_number(schema: &Structural, value: &Value, number: f64, path: &Path<'_>) {
-    let body = &path.body;
+pub(super) fn check_number(schema: &Structural, number: f64, at: &FieldPath<'_>) {
+    let value = at.value();
+    let body = || at.inner_path();
     let format = formats::checked(schema);
     let range = |what: &str| {
         let format = match format {
             "" => "(default format)".to_owned(),
             format => format!("with format {format}"),
         };
-        let kind = &schema.kind;
+        let (kind, body) = (&schema.kind, body());
         let detail = format!("{what} value must be of type {kind} {format} in {body}");
-        path.push(FieldError::invalid("<nil>", "\"\"", &detail));
+        at.push(FieldError::invalid("<nil>", "\"\"", &detail));
     };
     if !is_in_range((&schema.kind, format), value, number) {
         range("Checked");
@@ -38,18 +39,19 @@ pub(super) fn check_number(schema: &Structural, value: &Value, number: f64, path
     };
     let refuse = |compared: &Compared, what: &str| {
         let detail = format!(
-            "{body} in body should be {what} {}",
+            "{} in body should be {what} {}",
+            body(),
             compared.text(compared.bound)
         );
-        path.invalid(&compared.text(number), &detail);
+        at.invalid_written(&compared.text(number), &detail);
     };
     if let Some(Bound(factor)) = schema.rules.multiple_of {
         let compared = typed(factor, "MultipleOf");
         if compared.bound <= 0.0 {
-            let factor = compared.text(compared.bound);
+            let (factor, body) = (compared.text(compared.bound), body());
             let detail =
                 format!("factor MultipleOf declared for {body} must be positive: {factor}");
-            path.invalid(&factor, &detail);
+            at.invalid_written(&factor, &detail);
         } else if !compared.is_multiple() {
             refuse(&compared, "a multiple of");
         }
