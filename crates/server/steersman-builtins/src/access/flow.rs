@@ -94,10 +94,11 @@ fn check_schema(root: &FieldPath<'_>) {
 }
 
 fn check_subject(subject: &FieldPath<'_>) {
+    // Upstream refuses the fields of other kinds in this order.
     const KINDS: [(&str, &str); 3] = [
-        ("Group", "group"),
         ("ServiceAccount", "serviceAccount"),
         ("User", "user"),
+        ("Group", "group"),
     ];
     let kind = subject.at("kind");
     let Some((named, own)) = KINDS.iter().find(|(named, _)| *named == kind.text()) else {
@@ -115,15 +116,9 @@ fn check_subject(subject: &FieldPath<'_>) {
         namespace.need("must specify namespace for service account");
         namespace.if_filled(|namespace| check::name(NameRule::Label, namespace));
     }
-    // Upstream checks the other subject fields in this order.
-    for field in ["serviceAccount", "user", "group"] {
-        let named = KINDS
-            .iter()
-            .find(|(_, other)| *other == field && field != *own);
-        if let Some((named, _)) = named {
-            let detail = format!("{field} is forbidden when subject kind is not '{named}'");
-            subject.at(field).deny(&detail);
-        }
+    for (named, field) in KINDS.iter().filter(|(_, field)| field != own) {
+        let detail = format!("{field} is forbidden when subject kind is not '{named}'");
+        subject.at(field).deny(&detail);
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) const RUNTIME_CLASS: Strategy = Strategy {
         let nodes = new.down("scheduling.nodeSelector");
         for (name, _) in nodes.entries() {
             if let Some(why) = shared_warnings::old_label(name) {
-                nodes.warn(why);
+                nodes.warn(&why);
             }
         }
     },

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use steersman_cel::Cidr;
+
 use super::field_path::FieldPath;
 
 const IP: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -25,12 +27,9 @@ pub(crate) fn parse(text: &str) -> Option<IpAddr> {
     is_whole.then(|| Ipv4Addr::from(octets).into())
 }
 
-/// A network: its address as written, and the length of its prefix in bits.
+/// A network, with its address as written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Network {
-    address: IpAddr,
-    bits: u8,
-}
+pub(crate) struct Network(Cidr);
 
 impl Network {
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -39,79 +38,54 @@ impl Network {
         if bits.is_empty() || bits.len() > 3 || !bits.bytes().all(|b| b.is_ascii_digit()) {
             return None;
         }
-        let bits: u8 = bits.parse().ok()?;
+        let length: u8 = bits.parse().ok()?;
         let most = if address.is_ipv4() { 32 } else { 128 };
-        (bits <= most).then_some(Self { address, bits })
+        (length <= most).then_some(Self(Cidr { address, length }))
     }
 
     pub(crate) fn is_ipv6(self) -> bool {
-        self.address.is_ipv6()
-    }
-
-    /// Returns an address with all bits behind the prefix set to zero.
-    fn masked(address: IpAddr, bits: u8) -> u128 {
-        let (value, width) = match address {
-            IpAddr::V4(address) => (u128::from(u32::from(address)), 32),
-            IpAddr::V6(address) => (u128::from(address), 128),
-        };
-        let dropped = width - u32::from(bits).min(width);
-        value
-            .checked_shr(dropped)
-            .and_then(|kept| kept.checked_shl(dropped))
-            .unwrap_or(0)
-    }
-
-    fn contains(self, address: IpAddr) -> bool {
-        address.is_ipv4() == self.address.is_ipv4()
-            && Self::masked(address, self.bits) == Self::masked(self.address, self.bits)
+        self.0.address.is_ipv6()
     }
 
     /// Returns whether the other network is a smaller part of this network.
     pub(crate) fn surrounds(self, other: Self) -> bool {
-        self.contains(other.first()) && self.bits < other.bits
+        self.0.contains_network(other.0) && self.0.length < other.0.length
     }
 
     /// Prints the address itself with the length of the prefix, in canonical form.
     fn interface(self) -> String {
-        let bits = if is_mapped(self.address) && self.bits > 32 {
-            self.bits.saturating_sub(96)
+        let Cidr { address, length } = self.0;
+        let bits = if is_mapped(address) && length > 32 {
+            length.saturating_sub(96)
         } else {
-            self.bits
+            length
         };
-        format!("{}/{bits}", usual(self.address))
-    }
-
-    fn first(self) -> IpAddr {
-        let first = Self::masked(self.address, self.bits);
-        match self.address {
-            IpAddr::V4(_) => IpAddr::V4(u32::try_from(first).unwrap_or_default().into()),
-            IpAddr::V6(_) => IpAddr::V6(first.into()),
-        }
+        format!("{}/{bits}", usual(address))
     }
 
     /// Returns whether bits behind the prefix are set.
     fn has_host(self) -> bool {
-        let all = if self.address.is_ipv4() { 32 } else { 128 };
-        Self::masked(self.address, all) != Self::masked(self.address, self.bits)
+        self.0.masked() != self.0
     }
 
     /// Prints the network in canonical form: the bits behind the prefix are zero.
     pub(crate) fn usual(self) -> String {
-        match self.first() {
+        let Cidr { address, length } = self.0.masked();
+        match address {
             // An IPv4-mapped IPv6 address is printed as IPv4 address.
-            IpAddr::V6(six) => match (six.to_ipv4_mapped(), self.bits.checked_sub(96)) {
+            IpAddr::V6(six) => match (six.to_ipv4_mapped(), length.checked_sub(96)) {
                 (Some(four), Some(bits)) => format!("{four}/{bits}"),
-                _ => format!("{six}/{}", self.bits),
+                _ => format!("{six}/{length}"),
             },
-            IpAddr::V4(four) => format!("{four}/{}", self.bits),
+            IpAddr::V4(four) => format!("{four}/{length}"),
         }
     }
 
     /// Prints the network of the address alone, unless the address is the first one.
     pub(crate) fn single(self) -> Option<String> {
-        let all = if self.address.is_ipv4() { 32 } else { 128 };
-        self.has_host()
-            .then(|| format!("{}/{all}", usual(self.address)))
+        let address = self.0.address;
+        let all = if address.is_ipv4() { 32 } else { 128 };
+        self.has_host().then(|| format!("{}/{all}", usual(address)))
     }
 }
 
@@ -154,7 +128,7 @@ pub(crate) fn network_form(text: &str) -> AddressForm {
     };
     match form(address) {
         AddressForm::Long(short) => AddressForm::Long(format!("{short}/{bits}")),
-        AddressForm::Usual if bits == network.bits.to_string() => AddressForm::Usual,
+        AddressForm::Usual if bits == network.0.length.to_string() => AddressForm::Usual,
         AddressForm::Usual | AddressForm::Unusual(_) => AddressForm::Unusual(network.usual()),
     }
 }
@@ -187,7 +161,7 @@ pub(crate) fn check_network_text(at: &FieldPath<'_>, text: &str, known: &[&str])
         return at.invalid_as(text, CIDR);
     };
     if let AddressForm::Unusual(_) = network_form(text) {
-        let wrong = if is_mapped(network.address) {
+        let wrong = if is_mapped(network.0.address) {
             "must not have an IPv4-mapped IPv6 address"
         } else {
             "must not have leading 0s in IP or prefix length"

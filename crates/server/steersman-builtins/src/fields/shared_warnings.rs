@@ -7,36 +7,24 @@ use steersman_apimachinery::quantity::Quantity;
 use super::address::{self, AddressForm, Network};
 use super::field_path::FieldPath;
 
-/// Deprecated labels of nodes, each with its newer name (upstream: `pkg/api/node/util.go`).
-const OLD_LABELS: [(&str, &str); 8] = [
-    ("app.kubernetes.io/created-by", "deprecated since v1.9"),
-    (
-        "beta.kubernetes.io/arch",
-        "deprecated since v1.14; use \"kubernetes.io/arch\" instead",
-    ),
+/// Labels of nodes that have newer names: the label, the version since which it is deprecated, and the newer name.
+pub(crate) const RENAMED_LABELS: [(&str, &str, &str); 5] = [
+    ("beta.kubernetes.io/arch", "v1.14", "kubernetes.io/arch"),
+    ("beta.kubernetes.io/os", "v1.14", "kubernetes.io/os"),
     (
         "beta.kubernetes.io/instance-type",
-        "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead",
-    ),
-    (
-        "beta.kubernetes.io/os",
-        "deprecated since v1.14; use \"kubernetes.io/os\" instead",
+        "v1.17",
+        "node.kubernetes.io/instance-type",
     ),
     (
         "failure-domain.beta.kubernetes.io/region",
-        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
+        "v1.17",
+        "topology.kubernetes.io/region",
     ),
     (
         "failure-domain.beta.kubernetes.io/zone",
-        "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead",
-    ),
-    (
-        "node-role.kubernetes.io/master",
-        "use \"node-role.kubernetes.io/control-plane\" instead",
-    ),
-    (
-        "scheduler.alpha.kubernetes.io/preferAvoidPods",
-        "deprecated since v1.22; use Taints and Tolerations instead",
+        "v1.17",
+        "topology.kubernetes.io/zone",
     ),
 ];
 
@@ -66,9 +54,20 @@ pub(crate) const OLD_SOURCES_OF_PODS: &[(&str, &str)] = &[
     ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
 ];
 
-pub(crate) fn old_label(name: &str) -> Option<&'static str> {
-    let found = OLD_LABELS.iter().find(|(old, _)| *old == name);
-    found.map(|(_, why)| *why)
+/// Returns why a label of nodes is deprecated (upstream: `pkg/api/node/util.go`); `None` for another label.
+pub(crate) fn old_label(name: &str) -> Option<String> {
+    let why = match name {
+        "app.kubernetes.io/created-by" => "deprecated since v1.9",
+        "node-role.kubernetes.io/master" => "use \"node-role.kubernetes.io/control-plane\" instead",
+        "scheduler.alpha.kubernetes.io/preferAvoidPods" => {
+            "deprecated since v1.22; use Taints and Tolerations instead"
+        }
+        name => {
+            let (_, since, newer) = RENAMED_LABELS.iter().find(|(old, ..)| *old == name)?;
+            return Some(format!("deprecated since {since}; use \"{newer}\" instead"));
+        }
+    };
+    Some(why.to_owned())
 }
 
 pub(crate) fn of_sources(volume: &FieldPath<'_>, sources: &[(&str, &str)]) {

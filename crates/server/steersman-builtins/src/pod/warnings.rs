@@ -82,7 +82,7 @@ pub(super) fn of(holder: &FieldPath<'_>, owner: SpecOwner<'_>) {
 fn warn_of_labels(spec: &FieldPath<'_>) {
     for (key, field) in spec.at("nodeSelector").entries() {
         if let Some(why) = shared_warnings::old_label(key) {
-            field.warn(why);
+            field.warn(&why);
         }
     }
     let node = spec.down("affinity.nodeAffinity");

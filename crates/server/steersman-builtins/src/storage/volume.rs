@@ -7,7 +7,8 @@ use super::sources::{self, Holder};
 use crate::Strategy;
 use crate::fields::fill::{complete, drop, given, list, part, put, set, set_text};
 use crate::fields::go_value::{GoType, NODE_SELECTOR};
-use crate::fields::{FieldPath, check, node_selector, shared_warnings};
+use crate::fields::shared_warnings::{self, RENAMED_LABELS};
+use crate::fields::{FieldPath, check, node_selector};
 use crate::quota::amount;
 
 const REQUIRED_NODES: GoType = GoType::Struct(&[("required", GoType::Pointer(&NODE_SELECTOR))]);
@@ -61,24 +62,6 @@ const SOURCES: &[&str] = &[
     "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs", "rbd",
     "quobyte", "cephfs", "iscsi", "cinder", "fc", "flexVolume", "azureFile", "vsphereVolume",
     "photonPersistentDisk", "portworxVolume", "azureDisk", "scaleIO", "local", "storageos", "csi",
-];
-
-/// Deprecated labels that an update of the node affinity may replace by the new ones.
-const RENAMED: [(&str, &str); 5] = [
-    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
-    ("beta.kubernetes.io/os", "kubernetes.io/os"),
-    (
-        "beta.kubernetes.io/instance-type",
-        "node.kubernetes.io/instance-type",
-    ),
-    (
-        "failure-domain.beta.kubernetes.io/region",
-        "topology.kubernetes.io/region",
-    ),
-    (
-        "failure-domain.beta.kubernetes.io/zone",
-        "topology.kubernetes.io/zone",
-    ),
 ];
 
 fn defaults(object: &mut Value) {
@@ -200,14 +183,14 @@ fn check_csi(at: &FieldPath<'_>) {
     }
 }
 
-/// Returns the node affinity with deprecated keys replaced by the new ones.
+/// Returns the node affinity with the newer names of deprecated labels, by which an update may replace them.
 fn renamed(affinity: &Value) -> Value {
     let mut affinity = affinity.clone();
     let terms = affinity.pointer_mut("/required/nodeSelectorTerms");
     for term in terms.and_then(Value::as_array_mut).into_iter().flatten() {
         for one in list(term, "matchExpressions") {
-            let found = RENAMED.iter().find(|(old, _)| one["key"] == *old);
-            if let Some((_, newer)) = found {
+            let found = RENAMED_LABELS.iter().find(|(old, ..)| one["key"] == *old);
+            if let Some((_, _, newer)) = found {
                 put(one, "key", json!(newer));
             }
         }

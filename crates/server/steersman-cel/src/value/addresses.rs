@@ -22,9 +22,10 @@ pub struct Url {
 /// An IP network in CIDR notation, such as `10.0.0.0/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cidr {
-    pub(crate) address: IpAddr,
+    /// The address as written; bits after the prefix may be set.
+    pub address: IpAddr,
     /// The length of the prefix, in bits: 8 in `10.0.0.0/8`.
-    pub(crate) length: u8,
+    pub length: u8,
 }
 
 /// The characters, besides letters and digits, that `user:password@` in a URL may contain.
@@ -266,7 +267,8 @@ impl Cidr {
     }
 
     /// Returns the network with the bits after the prefix set to zero: `10.1.2.3/8` becomes `10.0.0.0/8`.
-    pub(crate) fn masked(self) -> Self {
+    #[must_use]
+    pub fn masked(self) -> Self {
         Self {
             address: masked(self.address, self.length),
             ..self
@@ -278,7 +280,9 @@ impl Cidr {
             && masked(address, self.length) == masked(self.address, self.length)
     }
 
-    pub(crate) fn contains_network(self, other: Self) -> bool {
+    /// Returns whether the other network is this network or a part of this network.
+    #[must_use]
+    pub fn contains_network(self, other: Self) -> bool {
         self.length <= other.length && self.contains(other.address)
     }
 }
