@@ -91,12 +91,13 @@ pub(super) fn check_amount(name: &str, at: &FieldPath<'_>) {
 
 /// Checks the name of a resource (upstream: `validateResourceName`). Returns whether it is valid.
 fn check_resource(name: &str, at: &FieldPath<'_>) -> bool {
-    let before = at.error_count();
-    at.invalid_each(name, names::check_key(name));
-    if at.error_count() == before && !name.contains('/') && !is_standard(name) {
-        at.invalid_as(name, "must be a standard resource type or fully qualified");
-    }
-    at.error_count() == before
+    at.passes(|at| {
+        let wrong = names::check_key(name);
+        if wrong.is_empty() && !name.contains('/') && !is_standard(name) {
+            at.invalid_as(name, "must be a standard resource type or fully qualified");
+        }
+        at.invalid_each(name, wrong);
+    })
 }
 
 /// Returns whether a resource without a domain prefix is one of Kubernetes.
@@ -236,13 +237,9 @@ fn limit_range(object: &FieldPath<'_>, _old: Option<&Value>) {
     let mut seen = HashSet::new();
     for limit in object.down("spec.limits").items() {
         let kind = limit.at("type");
-        let before = kind.error_count();
-        check::qualified(&kind);
+        let is_qualified = kind.passes(check::qualified);
         let standard = ["Pod", "Container", "PersistentVolumeClaim"];
-        if kind.error_count() == before
-            && !kind.text().contains('/')
-            && !standard.contains(&kind.text())
-        {
+        if is_qualified && !kind.text().contains('/') && !standard.contains(&kind.text()) {
             kind.invalid_text("must be a standard limit type or fully qualified");
         }
         kind.unique(&mut seen);

@@ -91,12 +91,10 @@ pub(super) const DAEMON_SET: Strategy = Strategy {
 /// Checks that a selector is present and not empty. Returns whether the selector is valid.
 fn check_selector(spec: &FieldPath<'_>, empty: &str) -> bool {
     let at = spec.at("selector");
-    let before = at.error_count();
     if !at.need_set("") {
         return true;
     }
-    selector::check(&at);
-    let valid = at.error_count() == before;
+    let valid = at.passes(selector::check);
     if selector::is_empty(&at) {
         at.invalid(empty);
     }

@@ -212,6 +212,13 @@ impl<'a> FieldPath<'a> {
         self.findings.errors.borrow().len()
     }
 
+    /// Calls a check. Returns whether the check adds no error.
+    pub(crate) fn passes(&self, check: impl FnOnce(&Self)) -> bool {
+        let before = self.error_count();
+        check(self);
+        self.error_count() == before
+    }
+
     pub(crate) fn truncate_errors(&self, count: usize) {
         self.findings.errors.borrow_mut().truncate(count);
     }

@@ -128,9 +128,7 @@ fn check_endpoint(endpoint: &FieldPath<'_>, kind: &str) {
     match kind {
         "FQDN" => addresses.each(domain),
         "IPv4" | "IPv6" => addresses.each(|at| {
-            let before = at.error_count();
-            address::check(at);
-            if at.error_count() > before {
+            if !at.passes(address::check) {
                 return;
             }
             if at.text().contains(':') != (kind == "IPv6") {

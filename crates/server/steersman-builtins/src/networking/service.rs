@@ -178,9 +178,7 @@ fn validate(root: &FieldPath<'_>, old: Option<&Value>) {
     affinity(&spec);
     check_addresses(&spec);
     spec.at("externalIPs").each(|ip| {
-        let before = ip.error_count();
-        address::check(ip);
-        if ip.error_count() == before {
+        if ip.passes(address::check) {
             address::not_special(ip);
         }
     });

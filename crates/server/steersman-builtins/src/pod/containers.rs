@@ -156,12 +156,8 @@ fn check_ports(ports: &FieldPath<'_>) {
     let mut names = HashSet::new();
     for one in ports.items() {
         let [name, port] = one.parts(["name", "containerPort"]);
-        if !name.is_empty() {
-            let before = name.error_count();
-            check::port_name(&name);
-            if name.error_count() == before {
-                name.unique(&mut names);
-            }
+        if !name.is_empty() && name.passes(check::port_name) {
+            name.unique(&mut names);
         }
         if port.int() == 0 {
             port.required("");

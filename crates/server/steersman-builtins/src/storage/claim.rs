@@ -79,12 +79,13 @@ pub(crate) fn check_amount(at: &FieldPath<'_>) {
 
 /// Checks the name of a claim's resource: storage, or a name outside the domain of Kubernetes.
 fn check_resource(at: &FieldPath<'_>, resource: &str) -> bool {
-    let before = at.error_count();
-    at.invalid_each(resource, names::check_key(resource));
-    if at.error_count() == before && is_native(resource) && resource != "storage" {
-        at.not_supported_written(&json!(resource).to_string(), &["storage"]);
-    }
-    at.error_count() == before
+    at.passes(|at| {
+        let wrong = names::check_key(resource);
+        if wrong.is_empty() && is_native(resource) && resource != "storage" {
+            at.not_supported_written(&json!(resource).to_string(), &["storage"]);
+        }
+        at.invalid_each(resource, wrong);
+    })
 }
 
 /// Fills in the defaults of a claim's spec, also in a template.
