@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use crate::program::{CompileError, Program};
 use crate::run::EvalFailure;
 use crate::structural::{Additional, Structural};
-use crate::types::{Decl, Type, escape};
+use crate::types::{Decl, Type};
 use crate::value::Value;
 use steersman_apimachinery::status::FieldError;
 
@@ -205,7 +205,8 @@ impl Rules {
             let Some(sub) = schema.properties.get(name) else {
                 continue;
             };
-            let below = child(&decl, name, sub).and_then(|decl| Self::node(ruled, sub, decl));
+            let own = decl.property(name, || Decl::of(sub, sub.embedded, "selfType"));
+            let below = own.and_then(|decl| Self::node(ruled, sub, decl));
             properties.extend(below.map(|below| (name.to_owned(), below)));
         }
         let below = |ruled: Option<&Structural>, sub: Option<&Structural>| {
@@ -242,18 +243,6 @@ impl Rules {
     /// The evaluation never costs more than its budget (CEL-1).
     pub fn validate(&self, object: &Json, old: Option<&Json>) -> RuleVerdict {
         evaluate::object(self, object, old)
-    }
-}
-
-fn child(decl: &Decl, name: &str, schema: &Structural) -> Option<Arc<Decl>> {
-    match (&decl.kind, escape(name)) {
-        (Type::Object(object), Some(name)) => object
-            .fields
-            .get(&name)
-            .map(|field| Arc::clone(&field.decl)),
-        // Expressions cannot name this field, so only the rules of the field itself see its value.
-        (_, None) => Decl::of(schema, schema.embedded, "selfType").map(Arc::new),
-        _ => None,
     }
 }
 

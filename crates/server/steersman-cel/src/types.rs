@@ -336,6 +336,23 @@ impl Decl {
         }
     }
 
+    /// Returns the declaration of a field by its name in JSON. Expressions cannot name some fields; then only the rules
+    /// of the field itself see its value, and `unnamed` declares the value.
+    pub fn property(
+        &self,
+        name: &str,
+        unnamed: impl FnOnce() -> Option<Self>,
+    ) -> Option<Arc<Self>> {
+        match (&self.kind, escape(name)) {
+            (Type::Object(object), Some(name)) => {
+                let field = object.fields.get(&name)?;
+                Some(Arc::clone(&field.decl))
+            }
+            (_, None) => unnamed().map(Arc::new),
+            _ => None,
+        }
+    }
+
     /// Returns the declaration of a map's key. Estimates ignore the length of keys.
     pub fn key() -> Self {
         Self::simple(Type::String, 0, 2)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
 use steersman_cel::structural::Structural;
-use steersman_cel::{Decl, MAX_REQUEST, Type, ValidationRule, escape, field_path};
+use steersman_cel::{Decl, MAX_REQUEST, ValidationRule, field_path};
 
 use crate::fields::go_value::GoType;
 use crate::fields::{FieldPath, check};
@@ -158,7 +158,12 @@ impl<'a> Walk<'a> {
         }
         for (name, sub) in properties.entries() {
             let below = NodeContext {
-                decl: property(context.decl.as_deref(), name, sub.value()),
+                decl: context.decl.as_deref().and_then(|decl| {
+                    decl.property(name, || {
+                        let schema = Structural::compile(sub.value());
+                        Decl::of(&schema, schema.embedded, "selfType")
+                    })
+                }),
                 ..context.clone()
             };
             self.node(&sub, &below);
@@ -248,20 +253,6 @@ impl<'a> Walk<'a> {
                 .sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
             self.expensive.truncate(NAMED);
         }
-    }
-}
-
-fn property(decl: Option<&Decl>, name: &str, schema: &Value) -> Option<Arc<Decl>> {
-    match (&decl?.kind, escape(name)) {
-        (Type::Object(object), Some(name)) => object
-            .fields
-            .get(&name)
-            .map(|field| Arc::clone(&field.decl)),
-        (_, None) => {
-            let schema = Structural::compile(schema);
-            Decl::of(&schema, schema.embedded, "selfType").map(Arc::new)
-        }
-        _ => None,
     }
 }
 

@@ -55,7 +55,6 @@ impl<'a> OldState<'a> {
 
 /// Evaluates the rules on an object; `old` is the stored object on an update. The cost never exceeds `BUDGET` (CEL-1).
 pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> RuleVerdict {
-    let mut check = RuleCheck::default();
     let (current, parent) = (old.map(|old| (object, old)), None);
     let past = OldState { current, parent };
     let place = CheckedValue {
@@ -64,24 +63,20 @@ pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> RuleVe
         old,
         past,
     };
-    // `Err` means that the budget is spent; the verdict already has the error that says so.
-    let _ = check.node(rules, place);
-    check.verdict
+    RuleCheck::verdict(rules, place)
 }
 
 /// Evaluates the rules of a schema on its default, once as an update without a change and, if none fails, without old
 /// value.
 pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldError> {
     let run = |old| {
-        let mut check = RuleCheck::default();
         let place = CheckedValue {
             path: field,
             object: default,
             old,
             past: OldState::default(),
         };
-        let _ = check.node(rules, place);
-        check.verdict.errors
+        RuleCheck::verdict(rules, place).errors
     };
     let unchanged = run(Some(default));
     if unchanged.is_empty() {
@@ -99,16 +94,17 @@ struct RuleCheck {
     verdict: RuleVerdict,
 }
 
-impl Default for RuleCheck {
-    fn default() -> Self {
-        Self {
+impl RuleCheck {
+    fn verdict(rules: &Rules, place: CheckedValue<'_, '_>) -> RuleVerdict {
+        let mut check = Self {
             left: BUDGET,
             verdict: RuleVerdict::default(),
-        }
+        };
+        // `Err` means that the budget is spent; the verdict already has the error that says so.
+        let _ = check.node(rules, place);
+        check.verdict
     }
-}
 
-impl RuleCheck {
     fn node<'a>(&mut self, rules: &'a Rules, mut place: CheckedValue<'_, 'a>) -> Result<(), Spent> {
         if place.object.is_null() {
             return Ok(());
