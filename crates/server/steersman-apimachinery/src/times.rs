@@ -1,19 +1,8 @@
 //! Words: texts of the types `Time` and `MicroTime`, and the messages of Go's parser for invalid ones.
 
-/// The parts of a `MicroTime` that Go's messages name, with the length of each.
-const PARTS: &[(&str, usize)] = &[
-    ("2006", 4),
-    ("-", 1),
-    ("01", 2),
-    ("-", 1),
-    ("02", 2),
-    ("T", 1),
-    ("15", 2),
-    (":", 1),
-    ("04", 2),
-    (":", 1),
-    ("05", 2),
-    (".000000", 7),
+/// The parts of a `MicroTime` that Go's messages name.
+const PARTS: &[&str] = &[
+    "2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", ".000000",
 ];
 
 /// Checks the text of a `Time`, which is in the form of RFC 3339.
@@ -43,7 +32,7 @@ fn follow(text: &str, layout: &str, micro: bool) -> Result<(), String> {
     } else {
         &PARTS[..PARTS.len() - 1]
     };
-    for (part, length) in parts {
+    for part in parts {
         let fits = |found: &str| {
             found.bytes().zip(part.bytes()).all(|(found, wanted)| {
                 if wanted.is_ascii_digit() {
@@ -53,8 +42,8 @@ fn follow(text: &str, layout: &str, micro: bool) -> Result<(), String> {
                 }
             })
         };
-        match rest.get(..*length) {
-            Some(found) if fits(found) => rest = &rest[*length..],
+        match rest.get(..part.len()) {
+            Some(found) if fits(found) => rest = &rest[part.len()..],
             _ => return Err(refuse(rest, part)),
         }
     }
