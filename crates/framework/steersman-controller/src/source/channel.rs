@@ -70,10 +70,10 @@ pub struct ChannelSender<T> {
 }
 
 /// An object that the channel did not take.
-#[derive(derive_more::Debug, thiserror::Error)]
+#[derive(derive_more::Debug, derive_more::IsVariant, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unsent<T> {
-    /// The channel holds as many objects as its bound allows.
+    /// The channel holds as many objects as its bound allows; a later send may succeed.
     #[debug("Full")]
     #[error("the channel is full: wait with `send` until the controller takes an object")]
     Full(Arc<T>),
@@ -151,16 +151,6 @@ impl<T> Unsent<T> {
         match self {
             Self::Full(object) | Self::Closed(object) => object,
         }
-    }
-
-    /// Returns whether the channel was full, so that a later send may succeed.
-    pub fn is_full(&self) -> bool {
-        matches!(self, Self::Full(_))
-    }
-
-    /// Returns whether the controller has ended, or the channel was dropped.
-    pub fn is_closed(&self) -> bool {
-        matches!(self, Self::Closed(_))
     }
 }
 
