@@ -69,6 +69,14 @@ impl BoundAddress {
     pub(crate) fn get(&self) -> Option<SocketAddr> {
         *self.address.lock()
     }
+
+    /// Checks that the server listens and answers a TLS handshake with a certificate that is valid at the time `wall`.
+    pub(crate) async fn dial(self, wall: Timestamp) -> Result<(), String> {
+        match self.get() {
+            Some(address) => dial_tls(address, wall).await,
+            None => Err("the server does not listen yet".to_owned()),
+        }
+    }
 }
 
 impl ServerDeclarations {
@@ -90,16 +98,6 @@ impl ServerDeclarations {
     pub(crate) fn webhooks(&self) -> Option<&WebhookServer> {
         let webhooks = self.webhooks.as_ref();
         webhooks.filter(|webhooks| !webhooks.address().is_off())
-    }
-}
-
-impl BoundAddress {
-    /// Checks that the server listens and answers a TLS handshake with a certificate that is valid at the time `wall`.
-    pub(crate) async fn dial(self, wall: Timestamp) -> Result<(), String> {
-        match self.get() {
-            Some(address) => dial_tls(address, wall).await,
-            None => Err("the server does not listen yet".to_owned()),
-        }
     }
 }
 
