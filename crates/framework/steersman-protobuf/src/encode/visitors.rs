@@ -43,8 +43,8 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_, '_> {
         let mut found: Vec<(Row, Range<usize>)> = Vec::new();
         while let Some(key) = map.next_key_seed(Name(self.message))? {
             let field = match key {
-                KeyVisitor::Field(field) => field,
-                KeyVisitor::Other(name) => {
+                Ok(field) => field,
+                Err(name) => {
                     let of_object = matches!(&*name, "apiVersion" | "kind");
                     if !(self.depth == 1 && of_object) && self.trail.unknown.is_none() {
                         let place = self.trail.place();
@@ -81,34 +81,26 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_, '_> {
     }
 }
 
-/// Finds the field for the name of a member.
+/// Finds the field for the name of a member; a name without a field is returned.
 struct Name(&'static Message);
 
-enum KeyVisitor {
-    Field(Row),
-    Other(String),
-}
-
 impl<'de> DeserializeSeed<'de> for Name {
-    type Value = KeyVisitor;
+    type Value = Result<Row, String>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<KeyVisitor, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for Name {
-    type Value = KeyVisitor;
+    type Value = Result<Row, String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a name")
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<KeyVisitor, E> {
-        Ok(match self.0.member(name) {
-            Some(field) => KeyVisitor::Field(field),
-            None => KeyVisitor::Other(name.to_owned()),
-        })
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(self.0.member(name).ok_or_else(|| name.to_owned()))
     }
 }
 
@@ -155,10 +147,10 @@ impl<'de> DeserializeSeed<'de> for MemberVisitor<'_, '_> {
 impl MemberVisitor<'_, '_> {
     /// Checks that the field may have a single value.
     fn one<E: serde::de::Error>(&self, found: &str) -> Result<(), E> {
-        if self.shape == Cardinality::One {
-            return Ok(());
+        match self.shape {
+            Cardinality::One => Ok(()),
+            Cardinality::List | Cardinality::Map => self.wrong(found),
         }
-        Err(E::custom(values::wrong(self.field, found)))
     }
 
     fn wrong<T, E: serde::de::Error>(&self, found: &str) -> Result<T, E> {
