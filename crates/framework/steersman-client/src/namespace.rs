@@ -53,14 +53,12 @@ pub(crate) fn list_namespace<'a>(
     asked: Option<&'a str>,
 ) -> Result<Option<&'a str>, Error> {
     match (namespace.filter(|_| kind.is_namespaced()), asked) {
-        (None, asked) => Ok(asked),
-        (Some(namespace), None) => Ok(Some(namespace)),
-        (Some(namespace), Some(asked)) if namespace == asked => Ok(Some(asked)),
-        (Some(namespace), Some(asked)) => Err(Error::OtherNamespace {
+        (Some(namespace), Some(asked)) if namespace != asked => Err(Error::OtherNamespace {
             kind: kind.clone(),
             key: ObjectKey::namespaced(asked, "*"),
             namespace: namespace.to_owned(),
         }),
+        (namespace, asked) => Ok(asked.or(namespace)),
     }
 }
 

@@ -143,11 +143,7 @@ impl<S> Client<S> {
     }
 }
 
-impl<S, K> ApplyRequest<'_, S, K>
-where
-    S: KindSource<K>,
-    K: Object,
-{
+impl<S: KindSource<K>, K: Object> ApplyRequest<'_, S, K> {
     /// Limits the apply to the object that the caller found, or to a new object if the caller found none (`None`).
     ///
     /// An apply changes any object of the name. The cache may be behind the server, so another program may have created
@@ -215,11 +211,7 @@ where
     }
 }
 
-impl<'a, S, K> IntoFuture for ApplyRequest<'a, S, K>
-where
-    S: KindSource<K>,
-    K: Object,
-{
+impl<'a, S: KindSource<K>, K: Object> IntoFuture for ApplyRequest<'a, S, K> {
     type Output = Result<K, Error>;
     type IntoFuture = BoxFuture<'a, Self::Output>;
 

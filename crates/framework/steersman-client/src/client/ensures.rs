@@ -138,11 +138,7 @@ impl<S> Client<S> {
     }
 }
 
-impl<S, K> EnsureAbsentRequest<'_, S, K>
-where
-    S: KindSource<K>,
-    K: Object,
-{
+impl<S: KindSource<K>, K: Object> EnsureAbsentRequest<'_, S, K> {
     /// Deletes the object if it exists and `owner` controls it. Returns whether the object is absent afterwards.
     ///
     /// `false` means that finalizers delay the deletion. The end of the deletion is an event, which reconciles the

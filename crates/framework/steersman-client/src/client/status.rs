@@ -47,14 +47,9 @@ impl<S> StatusClient<S> {
         S: KindSource<K>,
     {
         let (kind, lock) = (self.kinds.kind_of(), self.shared.options().lock);
+        let object = object.as_object();
         self.shared
-            .change(
-                &kind,
-                object.as_object(),
-                lock,
-                ChangedPart::Status,
-                &mut mutate,
-            )
+            .change(&kind, object, lock, ChangedPart::Status, &mut mutate)
             .await
     }
 
