@@ -17,6 +17,7 @@ use crate::request::Request;
 use crate::status::ControllerStatus;
 
 /// Decides which objects of a kind are paused, and where a pause is reported.
+#[derive(Clone)]
 pub(crate) struct PauseRule<K> {
     /// An object is paused while one of these returns true.
     pub(crate) rules: Vec<IsPaused<K>>,
@@ -109,15 +110,6 @@ impl<K: TypedObject> PauseRule<K> {
             // The object was deleted meanwhile, so it has no conditions to write.
             Err(error) if !error.is_not_found() => Err(error.into()),
             _ => Ok(()),
-        }
-    }
-}
-
-impl<K> Clone for PauseRule<K> {
-    fn clone(&self) -> Self {
-        Self {
-            rules: self.rules.clone(),
-            conditions: self.conditions,
         }
     }
 }
