@@ -151,17 +151,12 @@ impl AddressRange {
     }
 
     fn contains(self, address: IpAddr) -> bool {
-        match (self.address, address) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                let differing = network.to_bits() ^ address.to_bits();
-                differing.leading_zeros() >= self.bits
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                let differing = network.to_bits() ^ address.to_bits();
-                differing.leading_zeros() >= self.bits
-            }
-            _ => false,
-        }
+        let same_bits = match (self.address, address) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
+            (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
+            _ => return false,
+        };
+        same_bits >= self.bits
     }
 }
 
