@@ -44,8 +44,8 @@ impl<K: Object> Api<K> {
         let url = Url::collection(&self.kind, key.namespace())
             .map_err(|problem| Error::invalid_request(info.clone(), problem))?;
         let body = self.encode(&info, object)?;
-        let call = call(Method::POST, info, url.write(options), JSON, body);
-        Ok(self.whole(self.of_kind(call)).generating(generate_name))
+        let request = self.with_object(Method::POST, info, url.write(options), body);
+        Ok(request.generating(generate_name))
     }
 
     /// Returns the request of [`update`](Self::update).
@@ -65,8 +65,7 @@ impl<K: Object> Api<K> {
             let problem = format!("it calls itself {other}: send what is to change as a patch");
             return Err(Error::invalid_request(info, problem));
         }
-        let call = call(Method::PUT, info, url.write(options), JSON, body);
-        Ok(self.whole(self.of_kind(call)))
+        Ok(self.with_object(Method::PUT, info, url.write(options), body))
     }
 
     /// Returns the request of [`update_status`](Self::update_status).
@@ -81,8 +80,7 @@ impl<K: Object> Api<K> {
     ) -> Result<PreparedRequest<K>, Error> {
         let (info, url) = self.part("update", &object.key(), "status")?;
         let body = self.encode(&info, object)?;
-        let call = call(Method::PUT, info, url.write(options), JSON, body);
-        Ok(self.whole(self.of_kind(call)))
+        Ok(self.with_object(Method::PUT, info, url.write(options), body))
     }
 
     /// Returns the request of [`patch`](Self::patch).
@@ -112,7 +110,7 @@ impl<K: Object> Api<K> {
     ) -> Result<PreparedRequest<Option<K>>, Error> {
         let (info, url) = self.object("delete", key)?;
         let body = options.to_json().to_string().into();
-        let call = call(Method::DELETE, info, url, JSON, body);
+        let call = call(Method::DELETE, info, url, (JSON, body));
         let decoder = self.decoder.clone();
         let read = move |info: &RequestInfo, body: &Bytes| match parse_status(body) {
             Some(_) => Ok(None),
@@ -139,7 +137,7 @@ impl<K: Object> Api<K> {
         }
         let url = url.list(&PageRequest::of(list_options, &Paging::new()));
         let body = options.to_json().to_string().into();
-        let call = call(Method::DELETE, info, url, JSON, body);
+        let call = call(Method::DELETE, info, url, (JSON, body));
         Ok(self.request(call, read_keys))
     }
 
@@ -157,7 +155,7 @@ impl<K: Object> Api<K> {
     ) -> Result<PreparedRequest<T>, Error> {
         let (info, url) = self.part("create", key, subresource)?;
         let body = encode(&info, body)?.into();
-        let call = call(Method::POST, info, url.write(options), JSON, body);
+        let call = call(Method::POST, info, url.write(options), (JSON, body));
         Ok(self.other(call))
     }
 
@@ -177,7 +175,7 @@ impl<K: Object> Api<K> {
         let body = encode(&info, body)?;
         // A dynamic object may lack its kind, so the kind is added; a body of another kind names its own.
         let body = self.with_kind(body);
-        let call = call(Method::PUT, info, url.write(options), JSON, body.into());
+        let call = call(Method::PUT, info, url.write(options), (JSON, body.into()));
         Ok(self.other(call))
     }
 
@@ -207,10 +205,17 @@ impl<K: Object> Api<K> {
         Ok((info.part(subresource), url.sub(subresource)))
     }
 
-    /// Marks the object in the body as one that may be sent in protobuf, if its kind is one of Kubernetes' own.
-    fn of_kind(&self, mut call: ApiCall) -> ApiCall {
+    /// Returns a request with an object of the kind in its body; one of Kubernetes' own kinds may be sent in protobuf.
+    fn with_object(
+        &self,
+        method: Method,
+        info: RequestInfo,
+        url: Url,
+        object: Bytes,
+    ) -> PreparedRequest<K> {
+        let mut call = call(method, info, url, (JSON, object));
         call.object = Some(self.kind.clone());
-        call
+        self.whole(call)
     }
 
     /// Returns a request that is answered with an object of the kind.
@@ -235,18 +240,18 @@ impl<K: Object> Api<K> {
         PreparedRequest::new(self.client.clone(), call, read).request_timeout(self.limit)
     }
 
-    /// Encodes the object, and adds `apiVersion` and `kind` if a dynamic object lacks them.
     pub(super) fn review_call(&self, review: &K) -> Result<ApiCall, Error> {
         let key = review.key();
         let info = RequestInfo::of_collection("create", &self.kind, key.namespace());
         let url = Url::collection(&self.kind, key.namespace())
             .map_err(|problem| Error::invalid_request(info.clone(), problem))?;
         let body = self.encode(&info, review)?;
-        let mut call = call(Method::POST, info, url, JSON, body);
+        let mut call = call(Method::POST, info, url, (JSON, body));
         call.limit = self.limit;
         Ok(call)
     }
 
+    /// Encodes the object, and adds `apiVersion` and `kind` if a dynamic object lacks them.
     fn encode(&self, info: &RequestInfo, object: &impl Serialize) -> Result<Bytes, Error> {
         let bytes = encode(info, object)?;
         Ok(self.with_kind(bytes).into())
@@ -313,16 +318,10 @@ fn another_kind(kind: &Kind, body: &[u8]) -> Option<String> {
     (gvk != *kind.gvk()).then(|| gvk.to_string())
 }
 
-fn call(
-    method: Method,
-    info: RequestInfo,
-    url: Url,
-    content_type: &'static str,
-    body: Bytes,
-) -> ApiCall {
+fn call(method: Method, info: RequestInfo, url: Url, body: (&'static str, Bytes)) -> ApiCall {
     let mut call = ApiCall::get(info, url);
     call.method = method;
-    call.body = Some((content_type, body));
+    call.body = Some(body);
     call
 }
 
@@ -338,5 +337,5 @@ fn patching(info: RequestInfo, url: Url, patch: &Patch, options: &WriteOptions) 
         _ => url.write(options),
     };
     let body = value.to_string().into();
-    call(Method::PATCH, info, url, content_type, body)
+    call(Method::PATCH, info, url, (content_type, body))
 }
