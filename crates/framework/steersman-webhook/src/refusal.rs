@@ -13,8 +13,9 @@ use crate::field_errors::FieldErrors;
 /// Made from any error by `?`, or by one of the constructors. It does not implement [`std::error::Error`], so that
 /// `?` can convert every type that does. An error of the API server keeps its code, reason and details, also inside
 /// an error of the client; any other error refuses the request with a 403, as in controller-runtime.
-#[derive(derive_more::Debug)]
+#[derive(derive_more::Debug, derive_more::Display)]
 #[debug("Refusal({status:?})")]
+#[display("{}", status.message.as_deref().unwrap_or_default())]
 pub struct Refusal {
     pub(crate) status: Box<Status>,
 }
@@ -61,12 +62,6 @@ impl<E: StdError + 'static> From<E> for Refusal {
             Some(status) => Self::from_status(status),
             None => Self::denied(report(&error)),
         }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.status.message.as_deref().unwrap_or_default())
     }
 }
 
