@@ -383,7 +383,6 @@ impl<T> Config<T> {
     }
 }
 
-/// Returns TLS settings with the certificate files in a folder.
 fn files(folder: &Path, chain: Option<&str>, key: Option<&str>) -> TlsOptions {
     let (chain, key) = (chain.unwrap_or("tls.crt"), key.unwrap_or("tls.key"));
     TlsOptions::files(folder.join(chain), folder.join(key))

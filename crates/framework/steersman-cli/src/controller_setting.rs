@@ -54,7 +54,6 @@ pub(crate) fn parse_named(text: &str) -> Result<NamedSetting, String> {
     })
 }
 
-/// Parses the value of a controller's setting.
 pub(crate) fn parse_value(key: &str, value: &str) -> Result<ControllerValue, String> {
     Ok(match key {
         "max-concurrent-reconciles" => {

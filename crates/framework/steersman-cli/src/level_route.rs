@@ -6,7 +6,6 @@ use steersman_serve::{Route, text_response};
 
 use crate::log::LogLevel;
 
-/// The path of the route.
 pub(crate) const PATH: &str = "/debug/log-level";
 
 /// The longest body of a request, in bytes.

@@ -33,7 +33,6 @@ pub(crate) fn parse_namespace(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses the namespace and the name of an object.
 pub(crate) fn parse_key(text: &str) -> Result<ObjectKey, String> {
     let parts = text.trim().split_once('/');
     let is_name = |name: &str| {

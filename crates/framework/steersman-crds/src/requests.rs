@@ -19,7 +19,6 @@ pub(crate) struct CrdRequests {
     field_manager: String,
 }
 
-/// The time limit of a request.
 pub(crate) const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 impl CrdRequests {

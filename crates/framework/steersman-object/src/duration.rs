@@ -53,18 +53,14 @@ fn nanoseconds(number: &str, unit: u64) -> Option<u128> {
         return None;
     }
     let unit = u128::from(unit);
-    let whole: u128 = if whole.is_empty() {
-        0
-    } else {
-        whole.parse().ok()?
+    let read = |digits: &str| match digits {
+        "" => Some(0),
+        digits => digits.parse::<u128>().ok(),
     };
+    let whole = read(whole)?;
     // Further digits are below a nanosecond even for hours, and are cut off.
     let fraction = &fraction[..fraction.len().min(18)];
-    let digits: u128 = if fraction.is_empty() {
-        0
-    } else {
-        fraction.parse().ok()?
-    };
+    let digits = read(fraction)?;
     let scale = 10_u128.pow(u32::try_from(fraction.len()).ok()?);
     whole.checked_mul(unit)?.checked_add(digits * unit / scale)
 }

@@ -86,6 +86,23 @@ impl CheckResult {
             .collect();
         all.join("; ")
     }
+
+    fn write(&self, reveals: bool, text: &mut String) {
+        let name = &self.name;
+        match (self.is_ok, &self.reason) {
+            (true, _) => text.push_str(&format!("[+]{name} ok\n")),
+            (false, Some(_)) if !reveals => {
+                text.push_str(&format!("[-]{name} failed: reason withheld\n"));
+            }
+            (false, Some(reason)) => {
+                text.push_str(&format!("[-]{name} failed: {}\n", one_line(reason)));
+            }
+            (false, None) => text.push_str(&format!("[-]{name} failed\n")),
+        }
+        for finding in &self.findings {
+            text.push_str(&format!("    {}\n", one_line(finding)));
+        }
+    }
 }
 
 impl ProbeQuery {
@@ -165,25 +182,6 @@ impl ProbeQuery {
             false => StatusCode::INTERNAL_SERVER_ERROR,
         };
         ProbeResponse::new(status, text)
-    }
-}
-
-impl CheckResult {
-    fn write(&self, reveals: bool, text: &mut String) {
-        let name = &self.name;
-        match (self.is_ok, &self.reason) {
-            (true, _) => text.push_str(&format!("[+]{name} ok\n")),
-            (false, Some(_)) if !reveals => {
-                text.push_str(&format!("[-]{name} failed: reason withheld\n"));
-            }
-            (false, Some(reason)) => {
-                text.push_str(&format!("[-]{name} failed: {}\n", one_line(reason)));
-            }
-            (false, None) => text.push_str(&format!("[-]{name} failed\n")),
-        }
-        for finding in &self.findings {
-            text.push_str(&format!("    {}\n", one_line(finding)));
-        }
     }
 }
 

@@ -140,6 +140,42 @@ impl TlsOptions {
     pub fn has_metrics(&self) -> bool {
         self.metrics.is_some()
     }
+
+    fn has_files(&self) -> bool {
+        matches!(self.source, CertificateOrigin::Files { .. }) || self.client_ca.is_some()
+    }
+
+    /// Reads the files or the shared certificate. A self-signed certificate does not change.
+    fn read(&self, present: &PemPair) -> Result<PemPair, Error> {
+        let mut pair = match &self.source {
+            CertificateOrigin::SelfSigned => present.clone(),
+            CertificateOrigin::Files { chain, key } => PemPair {
+                chain: read_file(chain)?,
+                key: read_file(key)?,
+                client_authorities: None,
+            },
+            CertificateOrigin::Shared(shared) => {
+                shared.pair().as_deref().cloned().unwrap_or_default()
+            }
+        };
+        let authorities = self.client_ca.as_deref().map(read_file);
+        pair.client_authorities = authorities.transpose()?;
+        Ok(pair)
+    }
+
+    fn place(&self) -> String {
+        let own = match &self.source {
+            CertificateOrigin::SelfSigned => "the server itself".to_owned(),
+            CertificateOrigin::Files { chain, key } => {
+                format!("{} and {}", chain.display(), key.display())
+            }
+            CertificateOrigin::Shared(_) => shared_certificate::PLACE.to_owned(),
+        };
+        match &self.client_ca {
+            Some(file) => format!("{own}, for clients of {}", file.display()),
+            None => own,
+        }
+    }
 }
 
 impl Certificates {
@@ -312,44 +348,6 @@ impl Certificates {
             problem,
             "the changed certificate cannot be used, the server keeps the former one: correct the files"
         );
-    }
-}
-
-impl TlsOptions {
-    fn has_files(&self) -> bool {
-        matches!(self.source, CertificateOrigin::Files { .. }) || self.client_ca.is_some()
-    }
-
-    /// Reads the files or the shared certificate. A self-signed certificate does not change.
-    fn read(&self, present: &PemPair) -> Result<PemPair, Error> {
-        let mut pair = match &self.source {
-            CertificateOrigin::SelfSigned => present.clone(),
-            CertificateOrigin::Files { chain, key } => PemPair {
-                chain: read_file(chain)?,
-                key: read_file(key)?,
-                client_authorities: None,
-            },
-            CertificateOrigin::Shared(shared) => {
-                shared.pair().as_deref().cloned().unwrap_or_default()
-            }
-        };
-        let authorities = self.client_ca.as_deref().map(read_file);
-        pair.client_authorities = authorities.transpose()?;
-        Ok(pair)
-    }
-
-    fn place(&self) -> String {
-        let own = match &self.source {
-            CertificateOrigin::SelfSigned => "the server itself".to_owned(),
-            CertificateOrigin::Files { chain, key } => {
-                format!("{} and {}", chain.display(), key.display())
-            }
-            CertificateOrigin::Shared(_) => shared_certificate::PLACE.to_owned(),
-        };
-        match &self.client_ca {
-            Some(file) => format!("{own}, for clients of {}", file.display()),
-            None => own,
-        }
     }
 }
 

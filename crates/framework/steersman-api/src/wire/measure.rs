@@ -33,7 +33,6 @@ struct MeasuredBody {
     measurement: Option<Measurement>,
 }
 
-/// Sends a request and measures it.
 pub(super) fn measure(
     metrics: &Arc<HostMetrics>,
     wire: &mut Wire,

@@ -175,12 +175,7 @@ impl<S: KindSource<K>, K: Object> EnsureAbsentRequest<'_, S, K> {
     }
 }
 
-impl<'a, S, K, F> EnsureRequest<'a, S, K, F>
-where
-    S: KindSource<K>,
-    K: Object,
-    F: FnMut(&mut K) + Send,
-{
+impl<'a, S: KindSource<K>, K: Object, F: FnMut(&mut K) + Send> EnsureRequest<'a, S, K, F> {
     /// Makes `owner` the controller of the object: its controller reference is set on creation and on every change.
     ///
     /// An object of that name that `owner` does not control is left alone, and the closure does not run on it: an

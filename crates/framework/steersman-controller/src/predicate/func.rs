@@ -47,21 +47,13 @@ where
     }
 }
 
-impl<K, F> Predicate<K> for Func<K, F>
-where
-    K: Object,
-    F: Fn(&Event<K>) -> bool + Send + Sync + 'static,
-{
+impl<K: Object, F: Fn(&Event<K>) -> bool + Send + Sync + 'static> Predicate<K> for Func<K, F> {
     fn passes(&self, event: &Event<K>) -> bool {
         (self.function)(event)
     }
 }
 
-impl<K, F> Predicate<K> for OfObject<K, F>
-where
-    K: Object,
-    F: Fn(&K) -> bool + Send + Sync + 'static,
-{
+impl<K: Object, F: Fn(&K) -> bool + Send + Sync + 'static> Predicate<K> for OfObject<K, F> {
     fn created(&self, new: &Entry<K>) -> bool {
         (self.function)(&new.object())
     }

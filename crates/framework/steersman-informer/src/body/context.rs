@@ -25,10 +25,8 @@ impl BodyContext {
             changes_form: false,
         }
     }
-}
 
-#[cfg(test)]
-impl BodyContext {
+    #[cfg(test)]
     pub(crate) fn alone(budget: Budget) -> std::sync::Arc<Self> {
         std::sync::Arc::new(Self::new(budget, Counters::default(), false))
     }

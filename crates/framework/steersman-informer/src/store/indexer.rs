@@ -132,64 +132,7 @@ impl Indexer {
     pub(crate) fn version(&self) -> &ResourceVersion {
         &self.version.0
     }
-}
 
-impl ViewSnapshot {
-    /// Decodes an arrived object for each view and calls the index functions, before the object is packed (VIEW-6).
-    /// `gone` marks a deleted object, which needs no index values.
-    ///
-    /// Returns `None` if a view cannot decode the object now, because it needs more than `projection` or is about to be
-    /// removed. [`results`](Self::results) then decodes the object later.
-    pub(crate) fn decode_arrival(
-        &self,
-        entry: &RawEntry,
-        projection: Projection,
-        gone: bool,
-    ) -> Option<DecodeReport> {
-        let mut is_complete = true;
-        let results = self.each.iter().map(|decoder| {
-            if !decoder.can_decode(projection) {
-                is_complete = false;
-                return Ok(Vec::new());
-            }
-            decoder.decode_if_not_ready(entry);
-            decoder.decode(entry, gone)
-        });
-        let results = results.collect();
-        is_complete.then_some(DecodeReport {
-            version: self.version,
-            results,
-        })
-    }
-
-    /// Decodes a stored object that now has more of its fields, for the views that need these fields (VIEW-3).
-    pub(crate) fn decode_for_waiting_views(&self, entry: &RawEntry, projection: Projection) {
-        for decoder in &self.each {
-            if decoder.can_decode(projection) {
-                decoder.decode_if_not_ready(entry);
-            }
-        }
-    }
-
-    /// Returns the results from the arrival of the object; decodes it again if the views have changed (VIEW-6).
-    pub(crate) fn results(
-        &self,
-        item: &DeltaItem,
-        report: Option<DecodeReport>,
-        gone: bool,
-    ) -> ViewResults {
-        match (item, report) {
-            (Decoded::Malformed(_), _) => ViewResults::default(),
-            (_, Some(report)) if report.version == self.version => report.results,
-            (Decoded::Good(entry), _) => {
-                let each = self.each.iter();
-                each.map(|decoder| decoder.decode(entry, gone)).collect()
-            }
-        }
-    }
-}
-
-impl Indexer {
     pub(crate) fn add_view(&mut self, view: View) {
         self.views.push(view);
         self.renew_decoders();
@@ -397,6 +340,61 @@ impl Indexer {
     fn advance(&mut self, version: &ResourceVersion) {
         if version.is_exact() && !self.version().is_at_least(version) {
             self.version = AppliedVersion(version.clone());
+        }
+    }
+}
+
+impl ViewSnapshot {
+    /// Decodes an arrived object for each view and calls the index functions, before the object is packed (VIEW-6).
+    /// `gone` marks a deleted object, which needs no index values.
+    ///
+    /// Returns `None` if a view cannot decode the object now, because it needs more than `projection` or is about to be
+    /// removed. [`results`](Self::results) then decodes the object later.
+    pub(crate) fn decode_arrival(
+        &self,
+        entry: &RawEntry,
+        projection: Projection,
+        gone: bool,
+    ) -> Option<DecodeReport> {
+        let mut is_complete = true;
+        let results = self.each.iter().map(|decoder| {
+            if !decoder.can_decode(projection) {
+                is_complete = false;
+                return Ok(Vec::new());
+            }
+            decoder.decode_if_not_ready(entry);
+            decoder.decode(entry, gone)
+        });
+        let results = results.collect();
+        is_complete.then_some(DecodeReport {
+            version: self.version,
+            results,
+        })
+    }
+
+    /// Decodes a stored object that now has more of its fields, for the views that need these fields (VIEW-3).
+    pub(crate) fn decode_for_waiting_views(&self, entry: &RawEntry, projection: Projection) {
+        for decoder in &self.each {
+            if decoder.can_decode(projection) {
+                decoder.decode_if_not_ready(entry);
+            }
+        }
+    }
+
+    /// Returns the results from the arrival of the object; decodes it again if the views have changed (VIEW-6).
+    pub(crate) fn results(
+        &self,
+        item: &DeltaItem,
+        report: Option<DecodeReport>,
+        gone: bool,
+    ) -> ViewResults {
+        match (item, report) {
+            (Decoded::Malformed(_), _) => ViewResults::default(),
+            (_, Some(report)) if report.version == self.version => report.results,
+            (Decoded::Good(entry), _) => {
+                let each = self.each.iter();
+                each.map(|decoder| decoder.decode(entry, gone)).collect()
+            }
         }
     }
 }
