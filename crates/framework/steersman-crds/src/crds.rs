@@ -412,17 +412,14 @@ fn note(installer: &Installer<'_>, error: &Error, problems: &mut ProblemLog) {
     if !problems.is_due(definition, &error, Instant::now().into_std()) {
         return;
     }
-    if is_forbidden {
-        warn!(
-            definition,
-            error,
-            "the definition cannot be installed or migrated, trying again: the operator needs get, create and patch of \
-             customresourcedefinitions, patch of customresourcedefinitions/status, and list and patch of its kind"
-        );
+    let remedy = if is_forbidden {
+        ": the operator needs get, create and patch of customresourcedefinitions, patch of \
+         customresourcedefinitions/status, and list and patch of its kind"
     } else {
-        warn!(
-            definition,
-            error, "the definition cannot be installed or migrated, trying again"
-        );
-    }
+        ""
+    };
+    warn!(
+        definition,
+        error, "the definition cannot be installed or migrated, trying again{remedy}"
+    );
 }
