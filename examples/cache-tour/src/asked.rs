@@ -4,20 +4,11 @@ use steersman_testenv::apiserver::faults::RequestRecord;
 
 use crate::page::Table;
 
-/// A request, and whether it requested only metadata, which its `Accept` header says.
-#[derive(Debug, Clone)]
-pub struct Asked {
-    /// The request in the server's log.
-    pub record: RequestRecord,
-    /// Whether the request asked only for metadata.
-    pub metadata_only: bool,
-}
-
 /// Returns one row per kind of request, in the order of their first arrival.
-pub fn table(asked: &[Asked]) -> Table {
+pub fn table(log: &[RequestRecord]) -> Table {
     let mut rows: Vec<([String; 4], usize)> = Vec::new();
-    for one in asked {
-        let row = row(one);
+    for record in log {
+        let row = row(record);
         match rows.iter_mut().find(|(known, _)| *known == row) {
             Some((_, times)) => *times += 1,
             None => rows.push((row, 1)),
@@ -32,14 +23,13 @@ pub fn table(asked: &[Asked]) -> Table {
     })
 }
 
-fn row(asked: &Asked) -> [String; 4] {
-    let record = &asked.record;
+fn row(record: &RequestRecord) -> [String; 4] {
     let verb = record.verb.map_or(record.method.as_str(), |v| v.as_str());
     let place = match record.resource.as_str() {
         "" => record.path.as_str(),
         resource => resource,
     };
-    let wanted = if asked.metadata_only {
+    let wanted = if record.is_metadata_only() {
         ", metadata alone"
     } else {
         ""

@@ -1,23 +1,16 @@
 //! Handle: the cluster of the tour: an API server in this process, and caches of its objects.
 
-use std::sync::Arc;
-
-use http::Request;
-use http::header::ACCEPT;
 use k8s_openapi::api::core::v1::Pod;
-use parking_lot::Mutex;
 use peak_alloc::PeakAlloc;
 use serde_json::{Value, json};
 use steersman::CancellationToken;
 use steersman::cache::{Cache, CacheOptions, Settings};
-use steersman::kube_client::client::Body;
 use steersman::{ClientConfig, Kind};
 use steersman_testenv::apiserver::ApiServer;
 use tokio::task::JoinHandle;
-use tower::util::MapRequestLayer;
 
 use crate::BoxError;
-use crate::asked::{Asked, table};
+use crate::asked::table;
 use crate::page::{Page, Table};
 
 /// Counts the bytes that this process has allocated.
@@ -40,12 +33,12 @@ pub struct Cluster {
 }
 
 /// A running cache, with its requests and its memory.
+#[derive(Debug)]
 #[must_use = "an opened cache is there to be reported"]
 pub struct Opened {
     /// The cache.
     pub cache: Cache,
     server: ApiServer,
-    wanted: Arc<Mutex<Vec<(String, bool)>>>,
     /// The bytes that the process had allocated before the cache was opened.
     before: usize,
     cancel: CancellationToken,
@@ -105,21 +98,7 @@ impl Cluster {
     ) -> Result<Opened, BoxError> {
         self.server.requests().clear();
         let before = ALLOCATED.current_usage();
-        let wanted: Arc<Mutex<Vec<(String, bool)>>> = Arc::default();
-        let heard = Arc::clone(&wanted);
-        let listen = MapRequestLayer::new(move |request: Request<Body>| {
-            let accept = request.headers().get(ACCEPT);
-            let metadata = accept.is_some_and(|accept| {
-                let accept = accept.as_bytes();
-                let wanted = b"as=PartialObjectMetadata";
-                accept.windows(wanted.len()).any(|part| part == wanted)
-            });
-            let path = request.uri().path().to_owned();
-            heard.lock().push((path, metadata));
-            request
-        });
-        let client_config =
-            ClientConfig::in_process(self.server.service(), "default").layer(listen);
+        let client_config = ClientConfig::in_process(self.server.service(), "default");
         // The seed fixes random choices, such as the pause before a retry.
         let cache = Cache::new(options.seed(1))?;
         declare(&cache)?;
@@ -129,7 +108,6 @@ impl Cluster {
         Ok(Opened {
             cache,
             server: self.server.clone(),
-            wanted,
             before,
             cancel,
             running,
@@ -142,23 +120,7 @@ impl Cluster {
 impl Opened {
     /// Returns the requests that the server received since the cache was opened.
     pub fn asked(&self) -> Table {
-        let wanted = self.wanted.lock().clone();
-        let mut wanted: Vec<Option<(String, bool)>> = wanted.into_iter().map(Some).collect();
-        let log = self.server.requests().all().into_iter();
-        let asked: Vec<Asked> = log
-            .map(|record| {
-                // Requests for one path arrive in the order in which they were sent.
-                let same = |one: &&mut Option<(String, bool)>| {
-                    one.as_ref().is_some_and(|(path, _)| *path == record.path)
-                };
-                let found = wanted.iter_mut().find(same).and_then(Option::take);
-                Asked {
-                    metadata_only: found.is_some_and(|(_, metadata)| metadata),
-                    record,
-                }
-            })
-            .collect();
-        table(&asked)
+        table(&self.server.requests().all())
     }
 
     /// Returns the number of requests that the server received since the cache was opened.
@@ -200,12 +162,6 @@ impl Opened {
         self.cancel.cancel();
         self.running.await??;
         Ok(())
-    }
-}
-
-impl std::fmt::Debug for Opened {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Opened").finish_non_exhaustive()
     }
 }
 
