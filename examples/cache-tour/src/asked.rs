@@ -5,7 +5,7 @@ use steersman_testenv::apiserver::faults::RequestRecord;
 use crate::page::Table;
 
 /// Returns one row per kind of request, in the order of their first arrival.
-pub fn table(log: &[RequestRecord]) -> Table {
+pub(crate) fn table(log: &[RequestRecord]) -> Table {
     let mut rows: Vec<([String; 4], usize)> = Vec::new();
     for record in log {
         let row = row(record);

@@ -18,26 +18,24 @@ use crate::page::{Page, Table};
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
 /// The namespaces that have Pods.
-pub const NAMESPACES: [&str; 3] = ["batch", "shop", "web"];
+pub(crate) const NAMESPACES: [&str; 3] = ["batch", "shop", "web"];
 /// The number of Pods in each of these namespaces.
-pub const PODS_EACH: usize = 150;
-/// The number of Pods.
-pub const PODS: usize = PODS_EACH * NAMESPACES.len();
+pub(crate) const PODS_EACH: usize = 150;
+pub(crate) const PODS: usize = PODS_EACH * NAMESPACES.len();
 /// The number of nodes that the Pods run on.
-pub const NODES: usize = 30;
+pub(crate) const NODES: usize = 30;
 
 /// A server with Pods on it.
 #[derive(Debug)]
-pub struct Cluster {
+pub(crate) struct Cluster {
     server: ApiServer,
 }
 
 /// A running cache, with its requests and its memory.
 #[derive(Debug)]
 #[must_use = "an opened cache is there to be reported"]
-pub struct Opened {
-    /// The cache.
-    pub cache: Cache,
+pub(crate) struct Opened {
+    pub(crate) cache: Cache,
     server: ApiServer,
     /// The bytes that the process had allocated before the cache was opened.
     before: usize,
@@ -57,7 +55,7 @@ impl Cluster {
     /// # Cancel safety
     ///
     /// Dropping the future drops the server.
-    pub async fn filled() -> Result<Self, BoxError> {
+    pub(crate) async fn filled() -> Result<Self, BoxError> {
         let server = ApiServer::new();
         for namespace in NAMESPACES {
             server.create(json!({
@@ -80,8 +78,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Returns the server.
-    pub fn server(&self) -> &ApiServer {
+    pub(crate) fn server(&self) -> &ApiServer {
         &self.server
     }
 
@@ -91,7 +88,7 @@ impl Cluster {
     /// # Errors
     ///
     /// The error of the cache or of `declare`.
-    pub async fn open(
+    pub(crate) async fn open(
         &self,
         options: CacheOptions,
         declare: impl FnOnce(&Cache) -> Result<(), steersman::cache::Error>,
@@ -119,17 +116,17 @@ impl Cluster {
 
 impl Opened {
     /// Returns the requests that the server received since the cache was opened.
-    pub fn asked(&self) -> Table {
+    pub(crate) fn asked(&self) -> Table {
         table(&self.server.requests().all())
     }
 
     /// Returns the number of requests that the server received since the cache was opened.
-    pub fn requests(&self) -> usize {
+    pub(crate) fn requests(&self) -> usize {
         self.server.requests().all().len()
     }
 
     /// Returns the number of bytes by which the process has grown since the cache was opened.
-    pub fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         ALLOCATED.current_usage().saturating_sub(self.before)
     }
 
@@ -138,13 +135,13 @@ impl Opened {
     /// # Errors
     ///
     /// An error if the cache has stopped.
-    pub fn pods(&self) -> Result<usize, BoxError> {
+    pub(crate) fn pods(&self) -> Result<usize, BoxError> {
         let informers = self.cache.informers::<Pod>()?;
         Ok(informers.iter().map(|pods| pods.store().len()).sum())
     }
 
     /// Adds the requests and the held bytes to a page.
-    pub fn report(&self, page: Page, objects: usize) -> Page {
+    pub(crate) fn report(&self, page: Page, objects: usize) -> Page {
         let held = Table::new(["held in memory", "objects", "KiB"]).row([
             &"pods",
             &format!("{objects} of {PODS}"),
@@ -158,7 +155,7 @@ impl Opened {
     /// # Errors
     ///
     /// The error that ended the cache.
-    pub async fn close(self) -> Result<(), BoxError> {
+    pub(crate) async fn close(self) -> Result<(), BoxError> {
         self.cancel.cancel();
         self.running.await??;
         Ok(())
@@ -167,7 +164,7 @@ impl Opened {
 
 /// Returns the kind Pod, which most stops use.
 #[must_use]
-pub fn pods() -> Kind {
+pub(crate) fn pods() -> Kind {
     Kind::of::<Pod>()
 }
 

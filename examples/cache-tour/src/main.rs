@@ -1,9 +1,24 @@
-//! The tour's binary: visits every stop in turn, and prints its page.
+//! A tour of the cache: each stop sets options, and shows the requests and the memory that they cost.
+//!
+//! Everything runs in this process, on a paused clock that jumps while all tasks wait. So the tour takes a
+//! moment, and its output is the same every time but for some bytes.
+//!
+//! - `page` lays out the text.
+//! - `asked` counts the requests that arrived.
+//! - `cluster` has the server with its objects, and the caches that are opened on it.
+//! - `stops` has the stops, in order.
+
+mod page;
+mod asked;
+mod cluster;
+mod stops;
 
 use std::io::Write as _;
 
-use cache_tour::cluster::Cluster;
-use cache_tour::{BoxError, stops};
+use crate::cluster::Cluster;
+
+/// Any error; it ends the tour.
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 // The paused clock jumps over every wait. No socket is open, so the clock cannot outrun data in
 // flight.

@@ -9,14 +9,14 @@ const WIDTH: usize = 88;
 /// The page of one stop.
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct Page {
+pub(crate) struct Page {
     text: String,
 }
 
 /// Rows under a heading.
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct Table {
+pub(crate) struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
@@ -25,7 +25,7 @@ pub struct Table {
 
 impl Page {
     /// Makes a page with a title.
-    pub fn new(title: &str) -> Self {
+    pub(crate) fn new(title: &str) -> Self {
         let line = "─".repeat(title.chars().count());
         Self {
             text: format!("{title}\n{line}\n"),
@@ -33,7 +33,7 @@ impl Page {
     }
 
     /// Adds a paragraph with its line breaks.
-    pub fn say(mut self, paragraph: impl Display) -> Self {
+    pub(crate) fn say(mut self, paragraph: impl Display) -> Self {
         for line in paragraph.to_string().lines() {
             self.line(line.trim_start());
         }
@@ -41,7 +41,7 @@ impl Page {
     }
 
     /// Adds code or the text of an error, indented and with a margin.
-    pub fn quote(mut self, code: impl Display) -> Self {
+    pub(crate) fn quote(mut self, code: impl Display) -> Self {
         self.line("");
         for line in code.to_string().lines() {
             for line in wrapped(line) {
@@ -53,7 +53,7 @@ impl Page {
     }
 
     /// Adds a table.
-    pub fn table(mut self, table: &Table) -> Self {
+    pub(crate) fn table(mut self, table: &Table) -> Self {
         self.line("");
         for line in table.to_string().lines() {
             self.line(&format!("{INDENT}{line}"));
@@ -94,7 +94,7 @@ fn wrapped(line: &str) -> Vec<String> {
 
 impl Table {
     /// Creates a table with these headings.
-    pub fn new<const N: usize>(head: [&str; N]) -> Self {
+    pub(crate) fn new<const N: usize>(head: [&str; N]) -> Self {
         Self {
             head: head.iter().map(ToString::to_string).collect(),
             rows: Vec::new(),
@@ -102,7 +102,7 @@ impl Table {
     }
 
     /// Adds a row; numbers are aligned to the right.
-    pub fn row<const N: usize>(mut self, cells: [&dyn Display; N]) -> Self {
+    pub(crate) fn row<const N: usize>(mut self, cells: [&dyn Display; N]) -> Self {
         self.rows
             .push(cells.iter().map(ToString::to_string).collect());
         self

@@ -17,21 +17,13 @@ use crate::page::{Page, Table};
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
 #[kube(group = "tour.example.com", version = "v1", kind = "Voyage")]
 #[kube(namespaced)]
-pub struct VoyageSpec {
+pub(crate) struct VoyageSpec {
     /// The destination.
-    pub to: String,
+    pub(crate) to: String,
 }
 
 /// Reads a kind that the server does not serve, then installs its definition.
-///
-/// # Errors
-///
-/// The first error of the cache or the server.
-///
-/// # Cancel safety
-///
-/// Dropping the future stops the cache.
-pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
+pub(crate) async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let opened = cluster.open(CacheOptions::new(), |cache| {
         cache.informer::<Pod>()?;
         cache.informer::<Voyage>().map(drop)

@@ -12,15 +12,7 @@ use crate::page::{Page, Table};
 const NODE: IndexKey<Pod, String> = IndexKey::new("spec.nodeName");
 
 /// Finds Pods by a field, an owner and a label.
-///
-/// # Errors
-///
-/// The first error of the cache or the server.
-///
-/// # Cancel safety
-///
-/// Dropping the future stops the cache.
-pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
+pub(crate) async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let options = CacheOptions::new().by_object::<Pod>(ByObject::new());
     let opened = cluster.open(options, |cache| {
         cache.index_by(&NODE, |pod: &Pod| {

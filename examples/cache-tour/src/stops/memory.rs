@@ -14,15 +14,7 @@ use crate::page::{Page, Table};
 use crate::stops::views::PlacedPod;
 
 /// Caches the Pods in several ways, one after the other, and shows the bytes per Pod for each way.
-///
-/// # Errors
-///
-/// The first error of the cache or the server.
-///
-/// # Cancel safety
-///
-/// Dropping the future stops the cache.
-pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
+pub(crate) async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let (with_managed, without) = json_sizes(cluster)?;
     let empty = |cache: &Cache| cache.informer::<Service>().map(drop);
     let base = measure(cluster, CacheOptions::new(), empty, Read::Nothing).await?;

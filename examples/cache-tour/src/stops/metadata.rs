@@ -8,15 +8,7 @@ use crate::cluster::Cluster;
 use crate::page::Page;
 
 /// Follows Pods by their metadata, then reads one whole.
-///
-/// # Errors
-///
-/// The first error of the cache or the server.
-///
-/// # Cancel safety
-///
-/// Dropping the future stops the cache.
-pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
+pub(crate) async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let options = CacheOptions::new();
     let opened = cluster.open(options, |cache| {
         cache.metadata::<Pod>().informers().map(drop)

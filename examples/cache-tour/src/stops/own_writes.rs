@@ -17,15 +17,7 @@ use crate::page::{Page, Table};
 const LAG: Duration = Duration::from_secs(2);
 
 /// Writes a ConfigMap and reads it four times. Its event reaches the cache late.
-///
-/// # Errors
-///
-/// The first error of the cache or the server.
-///
-/// # Cancel safety
-///
-/// Dropping the future stops the cache.
-pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
+pub(crate) async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let options = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().namespaces(["shop"]));
     let opened = cluster.open(options, |cache| cache.informers::<ConfigMap>().map(drop));
     let opened = opened.await?;

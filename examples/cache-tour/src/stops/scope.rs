@@ -9,15 +9,7 @@ use crate::cluster::Cluster;
 use crate::page::{Page, Table};
 
 /// Reads objects out of scope, objects that a selector hides, and cached objects.
-///
-/// # Errors
-///
-/// The first error of the cache or the server.
-///
-/// # Cancel safety
-///
-/// Dropping the future stops the cache.
-pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
+pub(crate) async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let pods = ByObject::new()
         .namespace("shop", Settings::new())
         .namespace("web", Settings::new().labels("tier=front"));

@@ -12,24 +12,16 @@ use crate::page::{Page, Table};
 /// The fields of a Pod that a scheduler would need.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Placed {
+pub(crate) struct Placed {
     /// The node that the Pod runs on.
-    pub node_name: Option<String>,
+    pub(crate) node_name: Option<String>,
 }
 
 /// A Pod that decodes only the node.
-pub type PlacedPod = steersman::kube_core::Object<Placed, NotUsed>;
+pub(crate) type PlacedPod = steersman::kube_core::Object<Placed, NotUsed>;
 
 /// Reads one Pod as four types.
-///
-/// # Errors
-///
-/// The first error of the cache or the server.
-///
-/// # Cancel safety
-///
-/// Dropping the future stops the cache.
-pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
+pub(crate) async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let kind = pods();
     let opened = cluster.open(CacheOptions::new(), |cache| {
         cache.informers::<Pod>().map(drop)
