@@ -1,17 +1,10 @@
 //! Driver: steps of a demonstration on an embedded API server.
 
-use std::fmt::Display;
-
 use serde_json::Value;
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::eventually;
 
 use crate::BoxError;
-
-/// Returns the error of a request that the server refused.
-pub fn refused(status: impl Display) -> BoxError {
-    status.to_string().into()
-}
 
 /// Waits until the data of an object has this value under the key, or until the object is gone.
 ///

@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use example_program::BoxError;
-use example_program::demo::refused;
 use example_program::once::run_until;
 use serde_json::{Value, json};
 use steersman::kube_core::CustomResourceExt as _;
@@ -30,9 +29,7 @@ const EXTERNAL: &str = "default.orders";
 /// If a step does not have its effect in time.
 pub async fn run(say: impl Fn(&dyn Display)) -> Result<(), BoxError> {
     let server = ApiServer::new();
-    server
-        .install_crd(serde_json::to_value(Database::crd())?)
-        .map_err(refused)?;
+    server.install_crd(serde_json::to_value(Database::crd())?)?;
     let service = DatabaseService::new();
     let address = service.serve().await?;
     say(&format_args!(
@@ -51,7 +48,7 @@ async fn steps(
     server: &ApiServer,
     service: &DatabaseService,
 ) -> Result<(), BoxError> {
-    server.create(orders()).map_err(refused)?;
+    server.create(orders())?;
     has(service, Some(10)).await?;
     let password = password(server, None).await?;
     say(&format_args!(
@@ -59,8 +56,7 @@ async fn steps(
     ));
 
     let patch = json!({"spec": {"connections": 20}});
-    let patched = server.merge_patch(DATABASES, "default", "orders", &patch);
-    patched.map_err(refused)?;
+    server.merge_patch(DATABASES, "default", "orders", &patch)?;
     has(service, Some(20)).await?;
     say(&"a change of the spec reached the service");
 
@@ -78,9 +74,7 @@ async fn steps(
     self::password(server, Some(&password)).await?;
     say(&"a database that was lost was created anew, with new credentials");
 
-    server
-        .delete(DATABASES, "default", "orders")
-        .map_err(refused)?;
+    server.delete(DATABASES, "default", "orders")?;
     has(service, None).await?;
     say(&"the object was deleted, and the database with it");
 

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use example_program::BoxError;
-use example_program::demo::{self, refused};
+use example_program::demo;
 use example_program::once::run_until;
 use serde_json::{Value, json};
 use steersman::{CacheOptions, ClientConfig, Manager};
@@ -30,9 +30,9 @@ pub async fn run(say: impl Fn(&dyn Display), server: &ApiServer) -> Result<(), B
 }
 
 async fn steps(say: impl Fn(&dyn Display), server: &ApiServer) -> Result<(), BoxError> {
-    create(server, namespace("shop", "true"))?;
-    create(server, namespace("private", "false"))?;
-    create(server, source("shop,private,later"))?;
+    server.create(namespace("shop", "true"))?;
+    server.create(namespace("private", "false"))?;
+    server.create(source("shop,private,later"))?;
     holds(server, "shop", Some(VALUES[0])).await?;
     say(&"the Secret default/token has a copy in shop");
 
@@ -44,7 +44,7 @@ async fn steps(say: impl Fn(&dyn Display), server: &ApiServer) -> Result<(), Box
     holds(server, "shop", Some(VALUES[1])).await?;
     say(&"a change of the copy was corrected");
 
-    create(server, namespace("later", "true"))?;
+    server.create(namespace("later", "true"))?;
     holds(server, "later", Some(VALUES[1])).await?;
     say(&"the new namespace later got a copy");
 
@@ -53,9 +53,7 @@ async fn steps(say: impl Fn(&dyn Display), server: &ApiServer) -> Result<(), Box
     holds(server, "shop", None).await?;
     say(&"the source does not name shop any more, and its copy was deleted");
 
-    server
-        .delete("secrets", "default", "token")
-        .map_err(refused)?;
+    server.delete("secrets", "default", "token")?;
     holds(server, "later", None).await?;
     holds(server, "private", None).await?;
     say(&"the source was deleted, and so was its last copy");
@@ -63,14 +61,8 @@ async fn steps(say: impl Fn(&dyn Display), server: &ApiServer) -> Result<(), Box
     Ok(())
 }
 
-fn create(server: &ApiServer, object: Value) -> Result<(), BoxError> {
-    server.create(object).map_err(refused)?;
-    Ok(())
-}
-
 fn patch(server: &ApiServer, namespace: &str, patch: &Value) -> Result<(), BoxError> {
-    let written = server.merge_patch("secrets", namespace, "token", patch);
-    written.map_err(refused)?;
+    server.merge_patch("secrets", namespace, "token", patch)?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use example_program::BoxError;
-use example_program::demo::{self, refused};
+use example_program::demo;
 use example_program::once::run_until;
 use serde_json::{Value, json};
 use steersman::{ClientConfig, Manager};
@@ -34,7 +34,7 @@ async fn steps(
     west: &ApiServer,
     manager: &Manager,
 ) -> Result<(), BoxError> {
-    create(hub, "motd", "good morning")?;
+    hub.create(config_map("motd", "good morning"))?;
     writeln!(
         out,
         "hub has the ConfigMap motd, and the manager has no other cluster"
@@ -53,8 +53,8 @@ async fn steps(
     writeln!(out, "a change of the copy was corrected")?;
 
     manager.remove_cluster("west").await;
-    create(hub, "later", "made while west was away")?;
-    delete(hub, "motd")?;
+    hub.create(config_map("later", "made while west was away"))?;
+    hub.delete("configmaps", "default", "motd")?;
     writeln!(
         out,
         "west was removed; the hub has a new ConfigMap, and motd is deleted"
@@ -77,22 +77,9 @@ fn client_config(server: &ApiServer) -> ClientConfig {
     ClientConfig::in_process(server.service(), "default")
 }
 
-fn create(server: &ApiServer, name: &str, text: &str) -> Result<(), BoxError> {
-    server.create(config_map(name, text)).map_err(refused)?;
-    Ok(())
-}
-
 fn write(server: &ApiServer, name: &str, text: &str) -> Result<(), BoxError> {
     let data = json!({"data": {"text": text}});
-    let written = server.merge_patch("configmaps", "default", name, &data);
-    written.map_err(refused)?;
-    Ok(())
-}
-
-fn delete(server: &ApiServer, name: &str) -> Result<(), BoxError> {
-    server
-        .delete("configmaps", "default", name)
-        .map_err(refused)?;
+    server.merge_patch("configmaps", "default", name, &data)?;
     Ok(())
 }
 
