@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use serde_json::{Value, json};
+use serde_json::Value;
 use steersman_apiserver::{ApiServer, ResponseBody};
 use steersman_protobuf::stream::Broken;
 use steersman_protobuf::{
@@ -12,6 +12,10 @@ use steersman_protobuf::{
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
+/// The definition of the custom kind.
+const DEFINITION: &str = include_str!("world/definition.json");
+/// The objects of a new server.
+const OBJECTS: &str = include_str!("world/objects.json");
 /// The number of body chunks to read, because a watch does not end.
 const PIECES: usize = 8;
 
@@ -85,10 +89,10 @@ impl World {
         let guard = runtime.enter();
         let server = ApiServer::new();
         drop(guard);
-        server
-            .install_crd(definition())
-            .expect("a valid definition");
-        for object in objects() {
+        let definition = serde_json::from_str(DEFINITION).expect("JSON");
+        server.install_crd(definition).expect("a valid definition");
+        let objects: Vec<Value> = serde_json::from_str(OBJECTS).expect("JSON");
+        for object in objects {
             server.create(object).expect("a valid object");
         }
         Self { runtime, server }
@@ -162,124 +166,4 @@ async fn read(response: Response<ResponseBody>) -> ServerResponse {
         }
     }
     answer
-}
-
-fn definition() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "sites.example.com"},
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "sites", "singular": "site", "kind": "Site"},
-            "versions": [{
-                "name": "v1",
-                "served": true,
-                "storage": true,
-                "subresources": {
-                    "status": {},
-                    "scale": {
-                        "specReplicasPath": ".spec.replicas",
-                        "statusReplicasPath": ".status.replicas",
-                    },
-                },
-                "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "properties": {
-                        "spec": {
-                            "type": "object",
-                            "required": ["image"],
-                            "properties": {
-                                "image": {"type": "string", "pattern": "^[a-z:0-9]+$"},
-                                "replicas": {"type": "integer", "default": 1, "minimum": 0},
-                                "hosts": {
-                                    "type": "array",
-                                    "maxItems": 10,
-                                    "x-kubernetes-list-type": "set",
-                                    "items": {"type": "string", "maxLength": 20},
-                                },
-                                "ports": {
-                                    "type": "array",
-                                    "maxItems": 10,
-                                    "x-kubernetes-list-type": "map",
-                                    "x-kubernetes-list-map-keys": ["name"],
-                                    "items": {
-                                        "type": "object",
-                                        "required": ["name"],
-                                        "properties": {
-                                            "name": {"type": "string"},
-                                            "port": {"x-kubernetes-int-or-string": true},
-                                        },
-                                    },
-                                },
-                                "anything": {
-                                    "type": "object",
-                                    "x-kubernetes-preserve-unknown-fields": true,
-                                },
-                            },
-                            "x-kubernetes-validations": [
-                                {"rule": "self.replicas < 100", "message": "too many"},
-                            ],
-                        },
-                        "status": {
-                            "type": "object",
-                            "properties": {"replicas": {"type": "integer"}},
-                        },
-                    },
-                }},
-            }],
-        },
-    })
-}
-
-fn objects() -> [Value; 3] {
-    let labels = json!({"app": "web"});
-    [
-        json!({
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {
-                "name": "a",
-                "labels": {"app": "web", "tier": "front"},
-                "annotations": {"note": "first"},
-                "finalizers": ["example.com/hold"],
-            },
-            "data": {"key": "value", "other": "1"},
-        }),
-        json!({
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "a", "labels": labels},
-            "spec": {
-                "selector": {"matchLabels": labels},
-                "template": {
-                    "metadata": {"labels": labels},
-                    "spec": {
-                        "containers": [
-                            {
-                                "name": "web",
-                                "image": "nginx:1",
-                                "ports": [{"containerPort": 80, "protocol": "TCP"}],
-                                "env": [{"name": "A", "value": "1"}],
-                            },
-                            {"name": "side", "image": "envoy:1"},
-                        ],
-                        "volumes": [{"name": "data", "emptyDir": {}}],
-                    },
-                },
-            },
-        }),
-        json!({
-            "apiVersion": "example.com/v1",
-            "kind": "Site",
-            "metadata": {"name": "a"},
-            "spec": {
-                "image": "nginx:1",
-                "hosts": ["a.example.com"],
-                "ports": [{"name": "http", "port": 80}],
-                "anything": {"deep": {"er": [1, 2]}},
-            },
-        }),
-    ]
 }
