@@ -56,7 +56,7 @@ async fn on_this_machine(
     let cluster = DevCluster::start(args.port, &kubeconfig).await?;
     let heading = Heading {
         name: project.name.clone(),
-        server: cluster.url(),
+        server: cluster.serving.url(),
         access: format!("export KUBECONFIG={}", path_word(&kubeconfig)),
         is_embedded: true,
     };

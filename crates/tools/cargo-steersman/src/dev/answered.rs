@@ -4,42 +4,26 @@ use std::collections::BTreeMap;
 
 use steersman_testenv::apiserver::faults::{RequestLog, RequestRecord};
 
-#[derive(Debug)]
-pub(crate) struct AnsweredRequests {
-    log: RequestLog,
-    open: OpenRequests,
-}
-
 /// The requests that have no answer yet, by their number in the log.
 #[derive(Debug, Default)]
-struct OpenRequests {
+pub(crate) struct OpenRequests {
     next: u64,
-    /// For each request without an answer, how many times `next` has found it unanswered.
+    /// For each request without an answer, how many times `answered` has found it unanswered.
     looks: BTreeMap<u64, u32>,
 }
 
 /// After this many checks, a request counts as abandoned by its client.
 const LOOKS: u32 = 600;
 
-impl AnsweredRequests {
-    pub(crate) fn new(log: RequestLog) -> Self {
-        Self {
-            log,
-            open: OpenRequests::default(),
-        }
-    }
-
+impl OpenRequests {
     /// Returns the requests that were answered since the last call, in the order of the log, and the abandoned
     /// requests, without a status. A watch counts as answered when it is open.
-    pub(crate) fn next(&mut self) -> Vec<RequestRecord> {
-        let open = &mut self.open;
-        let mut records = self.log.matching(|record| open.is_wanted(record.sequence));
-        records.retain(|record| open.look(record.sequence, record.status.is_some()));
+    pub(crate) fn answered(&mut self, log: &RequestLog) -> Vec<RequestRecord> {
+        let mut records = log.matching(|record| self.is_wanted(record.sequence));
+        records.retain(|record| self.look(record.sequence, record.status.is_some()));
         records
     }
-}
 
-impl OpenRequests {
     fn is_wanted(&self, request: u64) -> bool {
         request >= self.next || self.looks.contains_key(&request)
     }

@@ -12,7 +12,7 @@ use steersman_testenv::apiserver::play::{Played, Speed};
 use steersman_testenv::apiserver::status::Status;
 use steersman_testenv::apiserver::{ApiServer, Authorization, Serving, User, manifests};
 
-use super::answered::AnsweredRequests;
+use super::answered::OpenRequests;
 use super::samples::{Samples, documents};
 use crate::add::EXTERNAL;
 use crate::error::Error;
@@ -23,9 +23,9 @@ use crate::project::Project;
 
 #[derive(Debug)]
 pub(crate) struct DevCluster {
-    server: ApiServer,
-    serving: Serving,
-    answered: AnsweredRequests,
+    pub(crate) server: ApiServer,
+    pub(crate) serving: Serving,
+    open: OpenRequests,
 }
 
 /// The time that a Pod takes to become ready.
@@ -48,18 +48,10 @@ impl DevCluster {
             .write_kubeconfig(kubeconfig)
             .map_err(Error::Server)?;
         Ok(Self {
-            answered: AnsweredRequests::new(server.requests().clone()),
             server,
             serving,
+            open: OpenRequests::default(),
         })
-    }
-
-    pub(crate) fn url(&self) -> String {
-        self.serving.url()
-    }
-
-    pub(crate) fn revision(&self) -> u64 {
-        self.server.revision()
     }
 
     /// Creates or replaces the definitions of a program. A definition may accept less than the former one, because this
@@ -155,15 +147,7 @@ impl DevCluster {
 
     /// Returns the requests that were answered since the last call, in the order of the log.
     pub(crate) fn new_requests(&mut self) -> Vec<RequestRecord> {
-        self.answered.next()
-    }
-
-    pub(crate) fn server(&self) -> &ApiServer {
-        &self.server
-    }
-
-    pub(crate) async fn stop(self) {
-        self.serving.stop().await;
+        self.open.answered(self.server.requests())
     }
 }
 

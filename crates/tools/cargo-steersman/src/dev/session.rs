@@ -91,7 +91,7 @@ pub(crate) const ACCOUNT: &str = "operator.kubeconfig";
 impl SessionCluster {
     pub(crate) fn server(&self) -> Option<ApiServer> {
         match self {
-            Self::Embedded(cluster) => Some(cluster.server().clone()),
+            Self::Embedded(cluster) => Some(cluster.server.clone()),
             Self::Real(_) => None,
         }
     }
@@ -126,7 +126,7 @@ impl<'a> Session<'a> {
         // An error means that the file does not exist.
         let _ = std::fs::remove_file(session.token_file());
         if let SessionCluster::Embedded(cluster) = session.place.cluster {
-            cluster.stop().await;
+            cluster.serving.stop().await;
         }
         ended
     }
@@ -318,7 +318,7 @@ impl<'a> Session<'a> {
             let name = &running.built.description.name;
             let objects = cluster.objects(&running.built.description);
             let requests = cluster.new_requests();
-            let present = Some(cluster.revision());
+            let present = Some(cluster.server.revision());
             let has_asked = requests.iter().any(|record| is_of(record, name));
             if has_asked || revision != present {
                 (busy, revision) = (Instant::now(), present);

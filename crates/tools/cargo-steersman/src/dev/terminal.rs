@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{interval, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::answered::AnsweredRequests;
+use super::answered::OpenRequests;
 use super::clock::now;
 use super::endpoint::OperatorEndpoint;
 use super::injector::Injector;
@@ -53,8 +53,8 @@ struct ViewLoop {
     snapshots: (UnboundedSender<ViewEvent>, UnboundedReceiver<ViewEvent>),
     /// The task that polls the diagnostics of the operator.
     poll: Option<AbortOnDropHandle<()>>,
-    /// The fault injector and the request log of the embedded server.
-    embedded: Option<(Injector, AnsweredRequests)>,
+    /// The fault injector of the embedded server, and the requests that wait for an answer.
+    embedded: Option<(Injector, OpenRequests)>,
     /// The name of the operator in the `User-Agent` of its requests.
     program: String,
     quit: Option<oneshot::Sender<()>>,
@@ -106,10 +106,7 @@ impl TerminalView {
             keys,
             snapshots: unbounded_channel(),
             poll: None,
-            embedded: embedded.map(|server| {
-                let log = server.requests().clone();
-                (Injector::new(server), AnsweredRequests::new(log))
-            }),
+            embedded: embedded.map(|server| (Injector::new(server), OpenRequests::default())),
             program,
             quit: Some(quit),
             restart,
@@ -187,11 +184,11 @@ impl ViewLoop {
     }
 
     fn look_at_server(&mut self) -> ViewEvent {
-        let Some((injector, answered)) = &mut self.embedded else {
+        let Some((injector, open)) = &mut self.embedded else {
             return ViewEvent::Tick;
         };
         let program = &self.program;
-        let records = answered.next().into_iter();
+        let records = open.answered(injector.server.requests()).into_iter();
         let own = records.filter(|record| is_of(record, program));
         let requests = own.filter_map(|record| ViewRequest::of(&record)).collect();
         let event = ViewEvent::Requests(requests);
