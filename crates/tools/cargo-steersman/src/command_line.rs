@@ -47,10 +47,18 @@ pub(crate) enum SteersmanCommand {
     /// Delete the operator and its definitions, and with them all objects of these kinds
     Undeploy(DeployArgs),
     /// Build the image with docker or podman
-    Image(ImageArgs),
+    Image {
+        /// The name of the image with its tag
+        #[arg(long)]
+        image: String,
+    },
     Doctor(DoctorArgs),
     /// Print the completions of a shell
-    Completions(CompletionArgs),
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
 }
 
 /// Write the manifests of the operator into config and dist
@@ -124,14 +132,6 @@ pub(crate) struct DeployArgs {
     pub(crate) manifests: ManifestArgs,
 }
 
-/// The image to build.
-#[derive(Debug, Args)]
-pub(crate) struct ImageArgs {
-    /// The name of the image with its tag
-    #[arg(long)]
-    pub(crate) image: String,
-}
-
 /// Say what the operator lacks in the cluster of the kubeconfig
 ///
 /// Builds the operator and asks it for its kinds, controllers and webhooks. Compares them with the cluster: the kinds and
@@ -152,14 +152,6 @@ pub(crate) struct DoctorArgs {
     pub(crate) namespace: Option<String>,
     #[command(flatten)]
     pub(crate) operator: ProgramArgs,
-}
-
-/// The shell of completions.
-#[derive(Debug, Args)]
-pub(crate) struct CompletionArgs {
-    /// The shell
-    #[arg(value_enum)]
-    pub(crate) shell: Shell,
 }
 
 /// Make a new operator in a folder of its name
@@ -373,7 +365,10 @@ pub(crate) struct DevArgs {
     )]
     pub(crate) kubeconfig: PathBuf,
     #[command(flatten)]
-    pub(crate) build: BuildArgs,
+    pub(crate) operator: ProgramArgs,
+    /// Build for speed
+    #[arg(long)]
+    pub(crate) release: bool,
     /// Flags of the operator
     #[arg(last = true)]
     pub(crate) operator_args: Vec<String>,
@@ -391,16 +386,6 @@ pub(crate) struct RealArgs {
     /// Do not ask before the cluster is changed
     #[arg(long, requires = "real")]
     pub(crate) yes: bool,
-}
-
-/// How the operator is built.
-#[derive(Debug, Args)]
-pub(crate) struct BuildArgs {
-    #[command(flatten)]
-    pub(crate) operator: ProgramArgs,
-    /// Build for speed
-    #[arg(long)]
-    pub(crate) release: bool,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

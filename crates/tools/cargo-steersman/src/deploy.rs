@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use steersman_manifests::Files;
 
-use crate::command_line::{DeployArgs, ImageArgs};
+use crate::command_line::DeployArgs;
 use crate::error::Error;
 use crate::generate::described;
 use crate::project::{Project, run_to_end, silent};
@@ -116,10 +116,10 @@ fn find_namespace(args: &DeployArgs, namespace: &str, program: &str) -> Result<(
     }
 }
 
-pub(crate) fn image(args: &ImageArgs) -> Result<(), Error> {
+pub(crate) fn image(image: &str) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
     let mut command = Command::new(builder(project.sources.is_some())?);
-    command.args(build_words(&project, &args.image));
+    command.args(build_words(&project, image));
     command.current_dir(&project.folder);
     run_to_end(&mut command)
 }

@@ -1,5 +1,6 @@
 //! Driver: reads, writes and formats files, and writes new folders without overwriting a file.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -33,7 +34,10 @@ pub(crate) fn write_new(folder: &Path, files: &Files) -> Result<(), Error> {
 }
 
 /// Writes files below a folder, and overwrites existing files.
-pub(crate) fn write(folder: &Path, files: &Files) -> Result<(), Error> {
+pub(crate) fn write<P: AsRef<Path>>(
+    folder: &Path,
+    files: &BTreeMap<P, String>,
+) -> Result<(), Error> {
     for (path, content) in files {
         let path = folder.join(path);
         if let Some(parent) = path.parent() {

@@ -14,7 +14,7 @@ use crate::command_line::{GenerateArgs, ManifestArgs, Output};
 use crate::comparison::{FileDifference, compare, is_generated};
 use crate::error::Error;
 use crate::files::{read_present, write};
-use crate::project::{BuildOptions, Project, describe};
+use crate::project::{Project, describe};
 use crate::screen::{complain, say};
 
 const CHART: &str = "dist/chart";
@@ -54,10 +54,7 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Error> {
     if !paths.is_empty() {
         return Err(Error::NotGenerated(paths));
     }
-    let files = files
-        .into_iter()
-        .map(|(path, content)| (path.into(), content));
-    write(&project.folder, &files.collect())?;
+    write(&project.folder, &files)?;
     for difference in &differences {
         match difference {
             FileDifference::Missing(path) => say(format_args!("made    {path}")),
@@ -81,10 +78,7 @@ pub(crate) fn described(
 ) -> Result<(Description, Manifests), Error> {
     let program = match &args.operator.program {
         Some(program) => program.clone(),
-        None => project.build(BuildOptions {
-            is_offline: args.operator.offline,
-            is_release: false,
-        })?,
+        None => project.build(&args.operator)?,
     };
     let description = describe(&program, Stdio::inherit())?;
     let mut options = options(&project.metadata)?;

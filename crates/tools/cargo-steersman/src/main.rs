@@ -53,7 +53,7 @@ use clap::{CommandFactory as _, Parser as _};
 use steersman_object::report;
 
 use crate::command_line::{AddCommand, CargoArgs, SteersmanCommand as Command};
-use crate::deploy::{ManifestAction, Objects, deploy, image};
+use crate::deploy::{ManifestAction, Objects, deploy};
 use crate::error::Error;
 use crate::screen::{complain, say};
 
@@ -89,11 +89,11 @@ async fn run(command: Command) -> Result<(), Error> {
         Command::Uninstall(args) => deploy(&args, ManifestAction::Delete, Objects::Definitions),
         Command::Deploy(args) => deploy(&args, ManifestAction::Apply, Objects::All),
         Command::Undeploy(args) => deploy(&args, ManifestAction::Delete, Objects::All),
-        Command::Image(args) => image(&args),
+        Command::Image { image } => deploy::image(&image),
         Command::Doctor(args) => doctor::doctor(&args).await,
-        Command::Completions(args) => {
+        Command::Completions { shell } => {
             let (mut command, mut script) = (CargoArgs::command(), Vec::new());
-            clap_complete::generate(args.shell, &mut command, "cargo", &mut script);
+            clap_complete::generate(shell, &mut command, "cargo", &mut script);
             say(String::from_utf8_lossy(&script).trim_end());
             Ok(())
         }

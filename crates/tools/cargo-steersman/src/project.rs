@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use steersman_description::Description;
 use steersman_object::{json_items, json_text};
 
+use crate::command_line::ProgramArgs;
 use crate::error::Error;
 use crate::shell_words::shell_word;
 
@@ -22,12 +23,6 @@ pub(crate) struct Project {
     pub(crate) metadata: Value,
     /// The folder of this framework's sources, if the crate depends on them by path.
     pub(crate) sources: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct BuildOptions {
-    pub(crate) is_offline: bool,
-    pub(crate) is_release: bool,
 }
 
 impl Project {
@@ -70,18 +65,18 @@ impl Project {
 
     /// Returns the command that builds the program. Compiler messages go to standard error, and JSON to standard
     /// output.
-    pub(crate) fn build_command(&self, options: BuildOptions) -> Command {
+    pub(crate) fn build_command(&self, args: &ProgramArgs, is_release: bool) -> Command {
         let mut command = Command::new(cargo());
         command.current_dir(&self.folder).args([
             "build", "--message-format", "json-render-diagnostics", "--bin", &self.name,
         ]);
-        command.args(options.is_offline.then_some("--offline"));
-        command.args(options.is_release.then_some("--release"));
+        command.args(args.offline.then_some("--offline"));
+        command.args(is_release.then_some("--release"));
         command
     }
 
-    pub(crate) fn build(&self, options: BuildOptions) -> Result<PathBuf, Error> {
-        let mut command = self.build_command(options);
+    pub(crate) fn build(&self, args: &ProgramArgs) -> Result<PathBuf, Error> {
+        let mut command = self.build_command(args, false);
         let output = run(&mut command, Stdio::inherit(), "")?;
         self.built(&output.stdout)
     }

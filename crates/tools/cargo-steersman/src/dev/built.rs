@@ -12,7 +12,7 @@ use super::output::SessionOutput;
 use super::view::model::ViewEvent;
 use crate::command_line::DevArgs;
 use crate::error::Error;
-use crate::project::{BuildOptions, Project, describe};
+use crate::project::{Project, describe};
 
 #[derive(Debug)]
 pub(crate) struct Built {
@@ -29,7 +29,7 @@ impl Built {
         args: &DevArgs,
         output: &SessionOutput,
     ) -> Result<Self, Error> {
-        if let Some(program) = &args.build.operator.program {
+        if let Some(program) = &args.operator.program {
             return Self::of(program.clone(), output);
         }
         output.say(format_args!("building {}", project.name));
@@ -63,12 +63,8 @@ async fn run_cargo(
     args: &DevArgs,
     output: &SessionOutput,
 ) -> Result<PathBuf, Error> {
-    let options = BuildOptions {
-        is_offline: args.build.operator.offline,
-        is_release: args.build.release,
-    };
     let failed = |source| Error::start("cargo build")(source);
-    let mut command = Command::from(project.build_command(options));
+    let mut command = Command::from(project.build_command(&args.operator, args.release));
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
