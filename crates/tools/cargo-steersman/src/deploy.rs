@@ -3,7 +3,6 @@
 mod kept_definitions;
 
 use std::io::Write as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use steersman_manifests::Files;
@@ -42,7 +41,7 @@ pub(crate) fn deploy(
     action: ManifestAction,
     objects: Objects,
 ) -> Result<(), Error> {
-    let project = Project::find(Path::new("."))?;
+    let project = Project::find()?;
     // kubectl is looked up first, because the build takes minutes.
     find_kubectl()?;
     let (_, manifests) = described(&project, &args.manifests)?;
@@ -117,7 +116,7 @@ fn find_namespace(args: &DeployArgs, namespace: &str, program: &str) -> Result<(
 }
 
 pub(crate) fn image(image: &str) -> Result<(), Error> {
-    let project = Project::find(Path::new("."))?;
+    let project = Project::find()?;
     let mut command = Command::new(builder(project.sources.is_some())?);
     command.args(build_words(&project, image));
     command.current_dir(&project.folder);

@@ -20,7 +20,7 @@ mod real;
 mod session;
 
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use self::cluster::DevCluster;
 use self::confirmation::confirm;
@@ -37,7 +37,7 @@ use crate::screen::{Screen, say};
 use crate::shell_words::path_word;
 
 pub(crate) async fn dev(args: &DevArgs) -> Result<(), Error> {
-    let project = Project::find(Path::new("."))?;
+    let project = Project::find()?;
     let samples = Samples::find(&project.folder, args.samples.as_deref())?;
     let kubeconfig = project.folder.join(&args.kubeconfig);
     match args.real.real {

@@ -13,8 +13,6 @@ mod own_certificates;
 mod target;
 mod gather;
 
-use std::path::Path;
-
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::jiff::Timestamp;
 use steersman_manifests::Manifests;
@@ -32,7 +30,7 @@ use crate::screen::say;
 
 /// Checks the operator of the current folder in a cluster, and prints the problems.
 pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Error> {
-    let project = Project::find(Path::new("."))?;
+    let project = Project::find()?;
     let cluster = TargetCluster::find(args.context.as_deref()).await?;
     let manifest_args = ManifestArgs {
         image: None,

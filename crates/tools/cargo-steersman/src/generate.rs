@@ -21,7 +21,7 @@ const CHART: &str = "dist/chart";
 
 /// Writes the manifests of the operator in the current folder, or with `--check` compares them with the files.
 pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Error> {
-    let project = Project::find(Path::new("."))?;
+    let project = Project::find()?;
     let (_, manifests) = described(&project, &args.manifests)?;
     let outputs = outputs(args, &project);
     let mut files = Files::new();

@@ -26,7 +26,9 @@ pub(crate) struct Project {
 }
 
 impl Project {
-    pub(crate) fn find(folder: &Path) -> Result<Self, Error> {
+    /// Finds the operator of the current folder.
+    pub(crate) fn find() -> Result<Self, Error> {
+        let folder = Path::new(".");
         let manifest = folder.join("Cargo.toml");
         if !manifest.is_file() {
             let problem = format!("{} has no Cargo.toml", folder.display());

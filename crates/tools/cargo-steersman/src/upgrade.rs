@@ -34,7 +34,7 @@ struct Upgrade {
 
 /// Upgrades the operator in the current folder to the templates of this command (SCAFFOLD-1).
 pub(crate) fn upgrade(args: &UpgradeArgs) -> Result<(), Error> {
-    let project = Project::find(Path::new("."))?;
+    let project = Project::find()?;
     let upgrade = plan(&project)?;
     if upgrade.files.is_empty() {
         say(format_args!(

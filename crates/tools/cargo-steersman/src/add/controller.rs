@@ -25,7 +25,7 @@ const DOMAIN: &str = "example.com";
 /// Writes nothing if a new file exists already or a source cannot be changed. A second call with the same arguments
 /// changes nothing.
 pub(crate) fn controller(args: &AddControllerArgs) -> Result<(), Error> {
-    let project = Project::find(Path::new("."))?;
+    let project = Project::find()?;
     let program = ProgramName::new(&project.name)?;
     let known = api_kind::all(&project.folder)?;
     let mut changes = ChangeSet::of(&project);

@@ -1,7 +1,5 @@
 //! Driver: `cargo steersman add kind`.
 
-use std::path::Path;
-
 use super::controller::declare;
 use crate::api_kind::{self, ApiKind};
 use crate::change_set::ChangeSet;
@@ -17,7 +15,7 @@ use crate::scaffold::kind as files_of;
 /// Writes nothing if a new file exists already or a source cannot be changed. A second call with the same arguments
 /// changes nothing.
 pub(crate) fn kind(args: &AddKindArgs) -> Result<(), Error> {
-    let project = Project::find(Path::new("."))?;
+    let project = Project::find()?;
     let program = ProgramName::new(&project.name)?;
     let known = api_kind::all(&project.folder)?;
     let group = given_or_known(args.group.as_deref(), &known, "group", |kind| &kind.group)?;

@@ -22,7 +22,7 @@ use crate::version_edits::with_version;
 
 /// Adds a version to a kind of the operator in the current folder, and adds the conversion of the kind to the webhooks.
 pub(crate) fn version(args: &AddVersionArgs) -> Result<(), Error> {
-    let project = Project::find(Path::new("."))?;
+    let project = Project::find()?;
     let program = ProgramName::new(&project.name)?;
     let kind = api_kind::find(&project.folder, &args.kind)?;
     let version = &args.version;

@@ -16,7 +16,7 @@ pub(crate) const WEBHOOKS: &str = "src/webhooks.rs";
 
 /// Adds a defaulter and a validator of a kind, with a test, to the operator in the current folder.
 pub(crate) fn webhook(args: &AddWebhookArgs) -> Result<(), Error> {
-    let project = Project::find(Path::new("."))?;
+    let project = Project::find()?;
     let program = ProgramName::new(&project.name)?;
     let kind = api_kind::find(&project.folder, &args.kind)?;
     let are_both = args.defaulting == args.validating;
