@@ -29,13 +29,13 @@
 //! - [`error`] has [`Error`], [`options`] [`Options`], and [`files`] [`Files`].
 //! - [`rule_reason`] has [`RuleReason`].
 //! - `yaml` writes values as YAML, with their keys in the usual order, and `folder` folders with their kustomizations.
-//! - [`rule_set`] merges rules with their reasons, and has [`RuleTarget`]; [`rule_list`] has [`RuleList`], the rules of
-//!   a file.
+//! - [`rule_set`] merges rules with their reasons, and has [`RuleTarget`] and [`Permission`]; [`rule_list`] has
+//!   [`RuleList`], the rules of a file.
 //! - `definition` prepares definitions for API servers and finds their kinds.
 //! - `operator` has the facts about one operator that the generators share, from its description.
 //! - `implied` has the rules that follow from the declarations of an operator. `permissions` decides their scope, and
 //!   unites them with those that controllers declare and those of files.
-//! - [`role_grant`] has [`RoleGrant`] and [`Permission`].
+//! - [`role_grant`] has [`RoleGrant`].
 //! - `crds` and `rbac` make files of values.
 //! - `template` fills in the texts of the folder `templates`, of which `workload` makes the Deployment and the objects
 //!   around it.
@@ -69,8 +69,8 @@ pub use error::Error;
 pub use files::Files;
 pub use manifests::Manifests;
 pub use options::Options;
-pub use role_grant::{Permission, RoleGrant};
+pub use role_grant::RoleGrant;
 pub use rule_list::RuleList;
 pub use rule_reason::{RuleOrigin, RuleReason};
-pub use rule_set::RuleTarget;
+pub use rule_set::{Permission, RuleTarget};
 pub use steersman_object::PolicyRule;

@@ -1,14 +1,11 @@
 //! Machine: the roles that the manifests grant to the operator's service account.
 
-use serde_json::json;
 use steersman_object::PolicyRule;
 
 use crate::implied;
 use crate::operator::Operator;
 use crate::permissions::Permissions;
-use crate::rule_reason::RuleReason;
-use crate::rule_set::{RuleSet, RuleTarget};
-use crate::yaml;
+use crate::rule_set::{Permission, RuleSet};
 
 /// A role of the operator's service account, with its rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,18 +16,6 @@ pub struct RoleGrant {
     /// The namespace of a `Role`; `None` for a `ClusterRole`.
     pub namespace: Option<String>,
     pub(crate) rules: RuleSet,
-}
-
-/// A verb on a resource, object or path, with the reasons for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Permission {
-    /// The resource, object or path on which the verb is granted.
-    pub target: RuleTarget,
-    /// The granted verb, such as `get`.
-    pub verb: String,
-    /// The reasons why the operator needs the verb; at least one.
-    pub reasons: Vec<RuleReason>,
 }
 
 impl RoleGrant {
@@ -49,28 +34,7 @@ impl RoleGrant {
 
     /// Returns each permission of the role.
     pub fn permissions(&self) -> Vec<Permission> {
-        let permission = |(target, verb, reasons)| Permission {
-            target,
-            verb,
-            reasons,
-        };
-        self.rules
-            .permissions()
-            .into_iter()
-            .map(permission)
-            .collect()
-    }
-}
-
-impl Permission {
-    /// Returns the `rules` of a role with these permissions, as YAML.
-    #[must_use]
-    pub fn yaml(permissions: &[Self]) -> String {
-        let mut rules = RuleSet::default();
-        for permission in permissions {
-            rules.allow(&permission.target, &permission.verb);
-        }
-        yaml::document(&json!({"rules": rules.merged()}))
+        self.rules.permissions()
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::json;
 use steersman_apimachinery::verbs::position;
 use steersman_object::PolicyRule;
 
 use crate::rule_reason::{RuleOrigin, RuleReason};
+use crate::yaml;
 
 #[cfg(test)]
 mod tests;
@@ -27,6 +29,18 @@ pub enum RuleTarget {
     },
     /// A path that is not a resource, such as `/metrics`.
     Url(String),
+}
+
+/// A verb on a resource, object or path, with the reasons for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Permission {
+    /// The resource, object or path on which the verb is granted.
+    pub target: RuleTarget,
+    /// The granted verb, such as `get`.
+    pub verb: String,
+    /// The reasons why the operator needs the verb; at least one.
+    pub reasons: Vec<RuleReason>,
 }
 
 /// Distinct permissions with their reasons. Merging two sets is a union (MANIFEST-1).
@@ -59,13 +73,20 @@ pub(crate) struct ReasonedRule {
     verbs: Vec<GrantedVerb>,
 }
 
-impl RuleSet {
-    /// Adds a verb on a target, without a reason.
-    pub(crate) fn allow(&mut self, target: &RuleTarget, verb: &str) {
-        let verbs = self.granted.entry(target.clone()).or_default();
-        verbs.entry(verb.to_owned()).or_default();
+impl Permission {
+    /// Returns the `rules` of a role with these permissions, as YAML.
+    #[must_use]
+    pub fn yaml(permissions: &[Self]) -> String {
+        let mut rules = RuleSet::default();
+        for permission in permissions {
+            let verbs = rules.granted.entry(permission.target.clone()).or_default();
+            verbs.entry(permission.verb.clone()).or_default();
+        }
+        yaml::document(&json!({"rules": rules.merged()}))
     }
+}
 
+impl RuleSet {
     pub(crate) fn add_for(&mut self, rule: &PolicyRule, reason: &RuleReason) {
         self.grant(rule, Some(reason));
     }
@@ -117,12 +138,16 @@ impl RuleSet {
         self.granted.is_empty()
     }
 
-    /// Returns each permission: a target, a verb, and the reasons with the first origin.
-    pub(crate) fn permissions(&self) -> Vec<(RuleTarget, String, Vec<RuleReason>)> {
+    /// Returns each permission, with the reasons of the first origin.
+    pub(crate) fn permissions(&self) -> Vec<Permission> {
         let granted = self.granted.iter();
         let all = granted.flat_map(|(target, verbs)| {
             let verbs = self.without_those_of_all(target, verbs).into_iter();
-            verbs.map(|granted| (target.clone(), granted.verb, granted.reasons))
+            verbs.map(|granted| Permission {
+                target: target.clone(),
+                verb: granted.verb,
+                reasons: granted.reasons,
+            })
         });
         all.collect()
     }
