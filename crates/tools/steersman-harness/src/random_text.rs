@@ -1,6 +1,6 @@
 //! Machine: makes random texts for a pattern or an OpenAPI format.
 
-use regex_syntax::hir::{Class, Hir, HirKind};
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
 use steersman_testenv::seeds::SeededRng;
 
 /// The maximal number of repetitions above the minimum.
@@ -102,31 +102,25 @@ fn write(hir: &Hir, rng: &mut SeededRng, text: &mut String) {
 
 /// Returns a character of a class: printable ASCII if possible.
 fn one_of(class: &Class, rng: &mut SeededRng) -> Option<char> {
-    let all: Vec<(u32, u32)> = match class {
-        Class::Unicode(class) => class
-            .iter()
-            .map(|one| (one.start().into(), one.end().into()))
-            .collect(),
-        Class::Bytes(class) => class
-            .iter()
-            .map(|one| (one.start().into(), one.end().into()))
-            .collect(),
+    let class = match class {
+        Class::Unicode(class) => class.clone(),
+        // The parser refuses patterns with bytes that are not ASCII, because they match no text.
+        Class::Bytes(class) => class.to_unicode_class()?,
     };
-    let mut ranges = all.clone();
-    for (start, end) in &mut ranges {
-        (*start, *end) = ((*start).max(0x20), (*end).min(0x7e));
-    }
-    ranges.retain(|(start, end)| start <= end);
-    if ranges.is_empty() {
-        ranges = all;
-    }
+    let mut printable = class.clone();
+    printable.intersect(&ClassUnicode::new([ClassUnicodeRange::new(' ', '~')]));
+    let ranges = match printable.ranges() {
+        [] => class.ranges(),
+        ranges => ranges,
+    };
     if ranges.is_empty() {
         return None;
     }
-    let (start, end) = rng.pick(&ranges);
+    let range = rng.pick(ranges);
+    let (start, end) = (u32::from(range.start()), u32::from(range.end()));
     let drawn = u64::from(start) + rng.below(u64::from(end - start) + 1);
     // In a class without printable ASCII, the number may be a surrogate, which is no character.
-    char::from_u32(u32::try_from(drawn).ok()?).or_else(|| char::from_u32(start))
+    char::from_u32(u32::try_from(drawn).ok()?).or_else(|| Some(range.start()))
 }
 
 #[cfg(test)]

@@ -165,22 +165,18 @@ impl RoundTrips {
         if versions.is_empty() {
             return Ok(());
         }
-        let threads = thread::available_parallelism().map_or(1, |count| count.get() as u64);
+        let threads = thread::available_parallelism().map_or(1, |count| count.get());
         // Each thread reports the first failure among its objects, and the lowest seed of these is the first overall.
         let failures = thread::scope(|scope| {
             let versions = &*versions;
             let running: Vec<_> = (0..threads)
                 .map(|first| {
-                    let step = usize::try_from(threads).unwrap_or(usize::MAX);
-                    let mut own = (first..self.objects).step_by(step);
-                    scope.spawn(move || {
-                        own.find_map(|at| {
-                            let seed = self.seed.wrapping_add(at);
-                            self.check_object(seed, versions)
-                                .err()
-                                .map(|error| (at, error))
-                        })
-                    })
+                    let mut own = (0..self.objects).skip(first).step_by(threads);
+                    let failure = move |at| {
+                        let seed = self.seed.wrapping_add(at);
+                        Some((at, self.check_object(seed, versions).err()?))
+                    };
+                    scope.spawn(move || own.find_map(failure))
                 })
                 .collect();
             let ended = running.into_iter().map(|thread| match thread.join() {
