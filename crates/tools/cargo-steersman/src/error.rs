@@ -37,7 +37,6 @@ pub(crate) enum Error {
         .0.display()
     )]
     NoSources(PathBuf),
-    /// The current folder is not the crate of an operator.
     #[error(
         "{0}: run the command in the folder of an operator, or make one with `cargo steersman new NAME`"
     )]
@@ -67,7 +66,6 @@ pub(crate) enum Error {
     Server(#[source] steersman_testenv::apiserver::Error),
     #[error("{program} ended ({status}): its log says why")]
     Ended { program: String, status: String },
-    /// The operator was not ready after this number of seconds.
     #[error("after {seconds} s {problem}")]
     NotReady { seconds: u64, problem: String },
     #[error(
@@ -96,7 +94,6 @@ pub(crate) enum Error {
          docker-buildx or podman, or let Cargo.toml name a released version of Steersman"
     )]
     NoBuildx,
-    /// The cluster has no such namespace. The manifests create only the operator's own namespace.
     #[error(
         "the cluster has no namespace {namespace}: create it with `kubectl create namespace {namespace}`; \
          deploy declares only {own}, because a namespace of another name may hold other things"
@@ -145,7 +142,6 @@ pub(crate) enum Error {
     },
     #[error("{doing} failed")]
     Cluster {
-        /// The operation that failed.
         doing: &'static str,
         source: Box<steersman_api::Error>,
     },
@@ -158,7 +154,6 @@ pub(crate) enum Error {
     NeedsYes(String),
     #[error("{0} is not confirmed, so nothing was changed: choose another one with --context")]
     NotConfirmed(String),
-    /// The command was interrupted before this event.
     #[error("interrupted before {0}")]
     Interrupted(&'static str),
     /// The operator does not declare the kind. `known` lists the kinds that it declares.
@@ -170,7 +165,6 @@ pub(crate) enum Error {
         }
     )]
     UnknownKind { kind: String, known: Vec<String> },
-    /// The file of the new controller exists and has another controller.
     #[error("{} is another controller: choose another name with --name", .0.display())]
     OtherController(PathBuf),
     #[error(
