@@ -33,7 +33,8 @@ pub(crate) struct RealCluster {
 /// A task that reports what an operator does in a cluster. Dropping it ends the task.
 #[derive(Debug)]
 pub(crate) struct Follower {
-    news: UnboundedReceiver<ClusterNews>,
+    /// Closed when the task ends, which happens when the operator ends.
+    pub(crate) news: UnboundedReceiver<ClusterNews>,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -122,13 +123,6 @@ impl RealCluster {
             }
         }
         Ok(objects)
-    }
-}
-
-impl Follower {
-    /// Waits for the next news; `None` if the task has ended, which happens when the operator ends. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Option<ClusterNews> {
-        self.news.recv().await
     }
 }
 

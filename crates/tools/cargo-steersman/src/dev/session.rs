@@ -296,7 +296,7 @@ impl<'a> Session<'a> {
             let (operator, follower) = parts.unzip();
             let change = OptionFuture::from(changes.as_deref_mut().map(SourceChanges::next));
             let ended = OptionFuture::from(operator.map(RunningOperator::ended));
-            let news = OptionFuture::from(follower.flatten().map(Follower::next));
+            let news = OptionFuture::from(follower.flatten().map(|follower| follower.news.recv()));
             let restart = OptionFuture::from(self.restart.as_mut().map(UnboundedReceiver::recv));
             let news = tokio::select! {
                 Some(Some(())) = restart => return Ok(Turn::Restart),
