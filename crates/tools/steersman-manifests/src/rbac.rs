@@ -140,7 +140,9 @@ fn binding_text(operator: &Operator, grant: &RoleGrant) -> String {
         "kind": "ClusterRoleBinding",
         "metadata": {"name": grant.role, "labels": labels(&operator.name)},
         "roleRef": {"apiGroup": API, "kind": "ClusterRole", "name": grant.role},
-        "subjects": subjects(operator),
+        "subjects": [
+            {"kind": "ServiceAccount", "name": operator.name, "namespace": operator.namespace},
+        ],
     });
     if let Some(namespace) = &grant.namespace {
         object["kind"] = json!("RoleBinding");
@@ -148,8 +150,4 @@ fn binding_text(operator: &Operator, grant: &RoleGrant) -> String {
         object["roleRef"]["kind"] = json!("Role");
     }
     yaml::document(&object)
-}
-
-fn subjects(operator: &Operator) -> Value {
-    json!([{"kind": "ServiceAccount", "name": operator.name, "namespace": operator.namespace}])
 }

@@ -48,10 +48,10 @@ pub(crate) fn configurations(operator: &Operator) -> Vec<Value> {
         .iter()
         .filter(|(mutates, ..)| operator.has_webhooks(*mutates));
     let configurations = kinds.map(|(mutates, kind, verb)| {
-        let mut names = WebhookNames::default();
+        let mut given = BTreeMap::new();
         let webhooks = operator.description.webhooks.iter();
         let webhooks = webhooks.filter(|webhook| webhook.mutates == *mutates);
-        let entry = |webhook| entry(operator, webhook, &names.next(verb, webhook));
+        let entry = |webhook| entry(operator, webhook, &unique_name(&mut given, verb, webhook));
         let webhooks: Vec<Value> = webhooks.map(entry).collect();
         let mut metadata =
             json!({"name": operator.name, "labels": {"app.kubernetes.io/name": operator.name}});
@@ -90,28 +90,24 @@ fn entry(operator: &Operator, webhook: &DescribedWebhook, name: &str) -> Value {
     })
 }
 
-/// The webhook names in one configuration, which have to be unique.
-#[derive(Default)]
-struct WebhookNames {
-    given: BTreeMap<String, usize>,
-}
-
-impl WebhookNames {
-    /// Returns a webhook name, such as `mutate.websites.web.example.com`. It needs three parts, so the core group is
-    /// written out. A second webhook for the same kind gets a number.
-    fn next(&mut self, verb: &str, webhook: &DescribedWebhook) -> String {
-        let object = &webhook.object;
-        let group = match &*object.group {
-            "" => "core",
-            group => group,
-        };
-        // The plural of a subresource has a slash, which a name cannot have.
-        let rest = format!("{}.{group}", object.plural.replace('/', "-"));
-        let count = self.given.entry(rest.clone()).or_default();
-        *count += 1;
-        match *count {
-            1 => format!("{verb}.{rest}"),
-            count => format!("{verb}-{count}.{rest}"),
-        }
+/// Returns a webhook name, such as `mutate.websites.web.example.com`, that is unique in its configuration. It needs three
+/// parts, so the core group is written out. A second webhook for the same kind gets a number: `given` counts the names.
+fn unique_name(
+    given: &mut BTreeMap<String, usize>,
+    verb: &str,
+    webhook: &DescribedWebhook,
+) -> String {
+    let object = &webhook.object;
+    let group = match &*object.group {
+        "" => "core",
+        group => group,
+    };
+    // The plural of a subresource has a slash, which a name cannot have.
+    let rest = format!("{}.{group}", object.plural.replace('/', "-"));
+    let count = given.entry(rest.clone()).or_default();
+    *count += 1;
+    match *count {
+        1 => format!("{verb}.{rest}"),
+        count => format!("{verb}-{count}.{rest}"),
     }
 }
