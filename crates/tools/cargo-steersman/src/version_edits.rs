@@ -18,6 +18,9 @@ use crate::edits::{Edited, end, end_of_line, parse, start_of_items};
 #[derive(Debug, Default)]
 struct Replacements(Vec<(Range<usize>, String)>);
 
+/// The text before the items of a `versioned` module.
+const HEAD: &str = include_str!("../templates/version/head.rs.tmpl");
+
 /// Adds a version to a kind. Changes nothing if the kind has the version.
 pub(crate) fn with_version(source: &str, kind: &ApiKind, version: &str) -> Edited {
     if kind.versions.iter().any(|known| known == version) {
@@ -79,27 +82,10 @@ fn first(source: &str, file: &File, kind: &ApiKind, version: &str) -> Edited {
     Ok(changes.made(source))
 }
 
-/// Returns the text before the items of the `versioned` module.
 fn head(kind: &ApiKind, version: &str) -> String {
-    let (name, former) = (&kind.kind, kind.newest());
-    format!(
-        "pub use self::versions::*;\n\n\
-         /// The fields of a {name} in the newest version, each with its history.\n\
-         ///\n\
-         /// A field that {version} renames or adds says so:\n\
-         ///\n\
-         /// ```text\n\
-         /// #[versioned(renamed({version}, from = former_name))]\n\
-         /// pub name: String,\n\
-         /// #[versioned(added({version}))]\n\
-         /// pub other: Option<String>,\n\
-         /// ```\n\
-         ///\n\
-         /// Objects are stored in the version `stored`. Keep the former one until each cluster runs a release that has the new\n\
-         /// one, because the release before cannot read objects in it. The operator then stores all objects anew.\n\
-         #[steersman::versioned({former}, {version}, stored = {former}, tests)]\n\
-         pub mod versions {{\n    pub use self::{version}::*;\n\n"
-    )
+    let head = HEAD.replace("{{kind}}", &kind.kind);
+    let head = head.replace("{{former}}", kind.newest());
+    head.replace("{{version}}", version) + "\n"
 }
 
 /// Removes the argument `version` of the kube attribute, which `versioned` adds. Returns the name of the kind's struct.
