@@ -206,16 +206,13 @@ impl DatabaseReconciler {
 /// Reads the Secret from the cache. If it is not there, the server tells whether one without the label has its name.
 async fn find_secret(ctx: &Context, database: &Database) -> Result<FoundSecret, client::Error> {
     let key = secret_key(database);
-    let cached = ctx.client().get_opt::<Secret>(&key).await?;
-    let is_ours = |secret: &Secret| owner::is_controlled_by(secret, database);
-    match cached {
-        Some(secret) if is_ours(&secret) => {
-            return Ok(FoundSecret::Ours(credentials::read(&secret)));
-        }
-        Some(_) => return Ok(FoundSecret::Occupied),
-        None => {}
+    let mut found = ctx.client().get_opt::<Secret>(&key).await?;
+    if found.is_none() {
+        let live = ctx.client().live().get_opt::<Secret>(&key).await?;
+        found = live.map(Arc::new);
     }
-    Ok(match ctx.client().live().get_opt::<Secret>(&key).await? {
+    let is_ours = |secret: &Secret| owner::is_controlled_by(secret, database);
+    Ok(match found {
         Some(secret) if is_ours(&secret) => FoundSecret::Ours(credentials::read(&secret)),
         Some(_) => FoundSecret::Occupied,
         None => FoundSecret::Ours(None),
