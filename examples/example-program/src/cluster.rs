@@ -17,10 +17,8 @@ pub struct Cluster {
     pub client_config: ClientConfig,
     /// The API server, if it runs in this process.
     pub embedded: Option<ApiServer>,
-    /// The sockets of the embedded API server.
-    serving: Option<Serving>,
-    /// The file with the kubeconfig of the embedded API server.
-    kubeconfig: Option<PathBuf>,
+    /// The sockets of the embedded API server, and the file with its kubeconfig.
+    serving: Option<(Serving, Option<PathBuf>)>,
 }
 
 /// An API server in this process that listens on a free port.
@@ -72,7 +70,6 @@ impl Cluster {
             client_config,
             embedded: None,
             serving: None,
-            kubeconfig: None,
         })
     }
 
@@ -84,7 +81,6 @@ impl Cluster {
             client_config: ClientConfig::in_process(server.service(), "default"),
             embedded: Some(server),
             serving: None,
-            kubeconfig: None,
         }
     }
 
@@ -96,9 +92,11 @@ impl Cluster {
 
     /// Stops an embedded API server, and removes its kubeconfig unless another server has replaced the file.
     pub async fn stop(self) {
-        let Some(serving) = self.serving else { return };
+        let Some((serving, kubeconfig)) = self.serving else {
+            return;
+        };
         let ours = serving.kubeconfig();
-        if let Some(file) = self.kubeconfig
+        if let Some(file) = kubeconfig
             && std::fs::read_to_string(&file).is_ok_and(|text| text == ours)
         {
             // A file that stays names a closed port, which kubectl reports.
@@ -130,8 +128,7 @@ impl EmbeddedServer<'_> {
                 console.say(format_args!("  kubectl --kubeconfig {file} {hint}"));
             }
         }
-        cluster.kubeconfig = self.kubeconfig.map(Path::to_path_buf);
-        cluster.serving = Some(serving);
+        cluster.serving = Some((serving, self.kubeconfig.map(Path::to_path_buf)));
         Ok(cluster)
     }
 }
