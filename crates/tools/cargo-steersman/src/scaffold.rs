@@ -4,7 +4,7 @@ mod template;
 mod controller;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use self::template::{Values, filled, owned};
 use crate::api_kind::ApiKind;
@@ -99,7 +99,7 @@ pub(crate) fn operator(program: &ProgramName, kind: &KindNames, source: &CrateSo
     let framework = source.dependency("steersman", ", features = [\"cli\"]");
     let harness = source.dependency("steersman-harness", "");
     values.extend([("steersman", framework), ("harness", harness)]);
-    let mut files = filled(&CRATE, &values, &[]);
+    let mut files = filled(&CRATE, &values, &source.sections());
     files.extend(filled(&KIND, &values, &scope(kind.is_namespaced)));
     let record = infrastructure(program, &kind.group, &kind.plural, source);
     files.insert(RECORD.into(), record.text());
@@ -121,7 +121,7 @@ pub(crate) fn infrastructure(
     ]));
     let mut templates = CRATE.to_vec();
     templates.retain(|(path, _)| INFRASTRUCTURE.contains(path));
-    let files = filled(&templates, &values, &[]).into_iter();
+    let files = filled(&templates, &values, &source.sections()).into_iter();
     let files = files.map(|(path, text)| (path.to_string_lossy().replace('\\', "/"), text));
     Record {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -195,17 +195,31 @@ fn scope(is_namespaced: bool) -> [(&'static str, bool); 2] {
 }
 
 impl CrateSource {
+    /// Returns which template sections are on: those about the framework's sources in a local folder.
+    fn sections(&self) -> [(&'static str, bool); 1] {
+        [("sources", matches!(self, Self::Path(_)))]
+    }
+
     /// Returns template values with which the image and continuous integration get the framework's crates.
     fn places(&self) -> Values {
-        match self {
-            Self::Version(_) => owned([
-                ("ci_sources", ""),
-                ("ci_install", "cargo install cargo-steersman --locked"),
-                ("image_sources", ""),
-                ("readme_sources", ""),
-            ]),
-            Self::Path(folder) => places_of(folder),
-        }
+        let Self::Path(folder) = self else {
+            return owned([("ci_install", "cargo install cargo-steersman --locked")]);
+        };
+        let text = folder.to_string_lossy();
+        let word = path_word(folder);
+        let command = path_word(&folder.join("crates/tools/cargo-steersman"));
+        let install = format!("cargo install --path {command} --locked --profile tools");
+        // The crates inherit only from the workspace manifest, so the image needs no other file of the workspace.
+        let files = serde_json::json!(["Cargo.toml", "Cargo.lock", format!("{text}/")]);
+        let crates = serde_json::json!(["crates", format!("{text}/crates")]);
+        Values::from([
+            ("ci_install", quoted(&install)),
+            ("sources_check", quoted(&format!("test -d {word}"))),
+            ("sources_files", files.to_string()),
+            ("sources_crates", crates.to_string()),
+            ("sources_path", text.into_owned()),
+            ("sources_word", word),
+        ])
     }
 
     /// Returns the line of `Cargo.toml` for a framework crate; `more` follows its version or path.
@@ -226,41 +240,6 @@ impl CrateSource {
     }
 }
 
-/// Returns the template values for a framework in a local folder: two steps of continuous integration, the lines of the
-/// image, and a paragraph about both.
-fn places_of(folder: &Path) -> Values {
-    let text = folder.to_string_lossy();
-    let word = path_word(folder);
-    let here = quoted(&format!("test -d {word}"));
-    let sources = format!(
-        "      # Cargo.toml depends on Steersman's sources by path: they must be here at the same place.\n      - run: {here}\n"
-    );
-    let command = path_word(&folder.join("crates/tools/cargo-steersman"));
-    let install = quoted(&format!(
-        "cargo install --path {command} --locked --profile tools"
-    ));
-    let files = serde_json::json!(["Cargo.toml", "Cargo.lock", format!("{text}/")]);
-    let crates = serde_json::json!(["crates", format!("{text}/crates")]);
-    // The crates inherit only from the workspace manifest, so the image needs no other file of the workspace.
-    let image = format!(
-        "# Cargo.toml depends on Steersman's sources by path. `cargo steersman image` passes them to the build, as does\n\
-         # docker build --build-context steersman={word} .\n\
-         COPY --from=steersman {files}\n\
-         COPY --from=steersman {crates}\n"
-    );
-    let readme = format!(
-        "\n`Cargo.toml` depends on Steersman's sources in `{text}`.\n\
-         `cargo steersman image` passes them to the build of the image.\n\
-         Continuous integration needs them at the same place, or released crates in `Cargo.toml`.\n"
-    );
-    Values::from([
-        ("ci_sources", sources),
-        ("ci_install", install),
-        ("image_sources", image),
-        ("readme_sources", readme),
-    ])
-}
-
 /// Returns a text as a TOML basic string. JSON escapes are valid in TOML.
 fn quoted(text: &str) -> String {
     serde_json::json!(text).to_string()
@@ -268,6 +247,8 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn names() -> (ProgramName, KindNames) {
