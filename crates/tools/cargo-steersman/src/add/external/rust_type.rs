@@ -39,6 +39,8 @@ const IMPORTED: [(&str, &str); 11] = [
     ("steersman::serde_json", "Value"),
     ("steersman::object", "WholeObject"),
 ];
+/// The trait implementations that name a kind.
+const RESOURCE: &str = include_str!("../../../templates/external/resource.rs.tmpl");
 /// The fields of a Kubernetes condition. `observedGeneration` is missing, because it is optional.
 const OF_A_CONDITION: [&str; 5] = ["lastTransitionTime", "message", "reason", "status", "type"];
 /// The top-level fields of an object that Kubernetes defines.
@@ -202,28 +204,16 @@ fn resource(kind: &ExternalKind, root: &str) -> String {
         true => "NamespaceResourceScope",
         false => "ClusterResourceScope",
     };
-    let mut text = format!(
-        "impl Resource for {root} {{\n    type DynamicType = ();\n    type Scope = k8s_openapi::{scope};\n"
-    );
-    for (name, value) in [
-        ("kind", &kind.kind),
-        ("group", &kind.group),
-        ("version", &kind.version),
-        ("plural", &kind.plural),
-    ] {
-        let _ = write!(
-            text,
-            "\n    fn {name}((): &()) -> Cow<'_, str> {{\n        Cow::Borrowed({value:?})\n    }}\n"
-        );
-    }
-    text += "\n    fn meta(&self) -> &ObjectMeta {\n        &self.metadata\n    }\n\n    \
-             fn meta_mut(&mut self) -> &mut ObjectMeta {\n        &mut self.metadata\n    }\n}\n\n";
-    let _ = writeln!(
-        text,
-        "// It has all fields of the definition. A later one may have more: `update` would remove these from an object.\n\
-         impl WholeObject<steersman::object::whole::Declared> for {root} {{}}"
-    );
-    text
+    let values: [(&str, &str); 6] = [
+        ("{{type}}", root),
+        ("{{scope}}", scope),
+        ("{{kind}}", &kind.kind),
+        ("{{group}}", &kind.group),
+        ("{{version}}", &kind.version),
+        ("{{plural}}", &kind.plural),
+    ];
+    let fill = |text: String, (place, value): (&str, &str)| text.replace(place, value);
+    values.into_iter().fold(RESOURCE.to_owned(), fill)
 }
 
 fn is_condition(schema: &Value) -> bool {
