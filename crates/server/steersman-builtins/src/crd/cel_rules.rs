@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
 use steersman_cel::structural::Structural;
 use steersman_cel::{Decl, MAX_REQUEST, ValidationRule, field_path};
