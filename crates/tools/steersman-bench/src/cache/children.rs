@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube_client::api::{Patch, PatchParams};
@@ -172,8 +171,7 @@ async fn start(
             |_, _: &kube_client::Error, _| KubeAction::requeue(Duration::from_secs(1)),
             count,
         );
-    let running = tokio::spawn(reconciles.for_each(|_| std::future::ready(())));
-    Ok(Controlling::KubeRuntime(running))
+    Ok(Controlling::kube_runtime(reconciles))
 }
 
 fn owner_name(number: u64) -> String {

@@ -8,7 +8,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_client::Api;
 use kube_runtime::controller::Action as KubeAction;
@@ -97,8 +96,7 @@ async fn start(by: MeasuredCache, kubeconfig: &Path, entered: Entered) -> BenchR
         |_, never, _| match *never {},
         Arc::new(entered),
     );
-    let running = tokio::spawn(reconciles.for_each(|_| std::future::ready(())));
-    Ok(Controlling::KubeRuntime(running))
+    Ok(Controlling::kube_runtime(reconciles))
 }
 
 fn percentile(times: &mut [Duration], percent: usize) -> f64 {

@@ -6,7 +6,6 @@ use kube_client::core::{DynamicObject, NamespaceResourceScope, PartialObjectMeta
 use serde::{Deserialize, Serialize};
 use steersman_object::TypedObject;
 
-use super::storm::StormFigures;
 use super::words::{ClientRole, MeasuredCache, SyncTask, Synced};
 use super::{
     admission, children, latency, load, outage, peers, port, queue, steady, storm, unseen,
@@ -26,7 +25,7 @@ pub(crate) fn play(role: &str) -> BenchResult<()> {
             }
             ClientRole::Sync(asked) => send(&sync(&asked).await?),
             ClientRole::Queue { keys } => send(&queue::work_off(keys).await?),
-            ClientRole::Storm(asked) => send(&storm(&asked).await?),
+            ClientRole::Storm(asked) => send(&Box::pin(storm::measure(&asked)).await?),
             ClientRole::Latency { by, rounds } => {
                 send(&Box::pin(latency::measure(by, rounds)).await?)
             }
@@ -51,16 +50,6 @@ pub(crate) fn play(role: &str) -> BenchResult<()> {
 #[serde(rename_all = "camelCase")]
 struct Small {
     node_name: Option<String>,
-}
-
-async fn storm(asked: &SyncTask) -> BenchResult<StormFigures> {
-    let (kubeconfig, objects) = (&asked.kubeconfig, asked.objects);
-    match asked.by {
-        MeasuredCache::KubeRuntime => {
-            Box::pin(storm::kube_runtime::<ConfigMap>(kubeconfig, objects)).await
-        }
-        _ => Box::pin(storm::steersman::<ConfigMap>(kubeconfig, objects)).await,
-    }
 }
 
 async fn sync(asked: &SyncTask) -> BenchResult<Synced> {

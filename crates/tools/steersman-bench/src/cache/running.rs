@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use futures::{Stream, StreamExt};
 use k8s_openapi::jiff::Timestamp;
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Client as KubeClient, Config};
@@ -38,20 +39,22 @@ pub(super) async fn beside_peer<T: DeserializeOwned>(
     Ok(())
 }
 
+/// A running controller, in tasks of its own.
 pub(super) enum Controlling {
-    Steersman(RunningCache),
+    /// A controller of this workspace, and its cache.
+    Steersman {
+        cancel: CancellationToken,
+        caching: JoinHandle<Result<(), steersman_cache::Error>>,
+        controlling: JoinHandle<Result<(), ControllerError>>,
+    },
     KubeRuntime(JoinHandle<()>),
 }
 
-/// A controller and its cache, each in its own task.
-pub(super) struct RunningCache {
-    cancel: CancellationToken,
-    caching: JoinHandle<Result<(), steersman_cache::Error>>,
-    controlling: JoinHandle<Result<(), ControllerError>>,
-}
-
-impl RunningCache {
-    pub(super) fn start(controller: Controller, client_config: ClientConfig) -> BenchResult<Self> {
+impl Controlling {
+    pub(super) fn steersman(
+        controller: Controller,
+        client_config: ClientConfig,
+    ) -> BenchResult<Self> {
         let registry = Registry::new();
         let metrics = CacheMetrics::register(&registry)?;
         let cache = Cache::new(CacheOptions::new().metrics(metrics))?;
@@ -61,36 +64,32 @@ impl RunningCache {
         let caching = tokio::spawn(cache.run(client_config, cancel.clone()));
         let start = StartContext::new(cache, client, cancel.clone(), Arc::new(Timestamp::now))
             .registry(registry);
-        Ok(Self {
+        Ok(Self::Steersman {
             cancel,
             caching,
             controlling: tokio::spawn(controller.start(start)),
         })
     }
 
-    pub(super) async fn stop(self) -> BenchResult<()> {
-        self.cancel.cancel();
-        self.controlling.await??;
-        self.caching.await??;
-        Ok(())
-    }
-}
-
-impl Controlling {
-    pub(super) fn steersman(
-        controller: Controller,
-        client_config: ClientConfig,
-    ) -> BenchResult<Self> {
-        RunningCache::start(controller, client_config).map(Self::Steersman)
+    /// Runs the reconciles of a controller of kube-runtime.
+    pub(super) fn kube_runtime(reconciles: impl Stream + Send + 'static) -> Self {
+        let all = reconciles.for_each(|_| std::future::ready(()));
+        Self::KubeRuntime(tokio::spawn(all))
     }
 
     pub(super) async fn stop(self) -> BenchResult<()> {
         match self {
-            Self::Steersman(running) => running.stop().await,
-            Self::KubeRuntime(running) => {
-                running.abort();
-                Ok(())
+            Self::Steersman {
+                cancel,
+                caching,
+                controlling,
+            } => {
+                cancel.cancel();
+                controlling.await??;
+                caching.await??;
             }
+            Self::KubeRuntime(running) => running.abort(),
         }
+        Ok(())
     }
 }

@@ -5,22 +5,21 @@
 //! spans and logs at level `info`, as text without colours, that discards its lines.
 
 use std::convert::Infallible;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube_client::Api;
 use kube_runtime::controller::{Action as KubeAction, Config as KubeOptions};
 use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
 use steersman_api::ClientConfig;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
-use steersman_object::TypedObject;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::running::{RunningCache, kube_client};
+use super::running::{Controlling, kube_client};
+use super::words::{MeasuredCache, SyncTask};
 use crate::process::BenchResult;
 
 const WORKERS: u16 = 8;
@@ -44,33 +43,27 @@ struct StormCount {
     done: Notify,
 }
 
-/// Measures the controller of this workspace, with metrics.
-pub(super) async fn steersman<K: TypedObject>(
-    kubeconfig: &Path,
-    objects: u64,
-) -> BenchResult<StormFigures> {
+/// Measures a controller; that of this workspace has metrics.
+pub(super) async fn measure(asked: &SyncTask) -> BenchResult<StormFigures> {
     listen();
     let began = Instant::now();
-    let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
-    let count = Arc::new(StormCount::to(objects));
-    let controller = Controller::builder::<K>()
-        .max_concurrent_reconciles(WORKERS.into())
-        .build(Arc::clone(&count))?;
-    let running = RunningCache::start(controller, client_config)?;
+    let count = Arc::new(StormCount::to(asked.objects));
+    let controlling = start(asked, Arc::clone(&count)).await?;
     count.done.notified().await;
-    running.stop().await?;
+    controlling.stop().await?;
     count.stormed(began)
 }
 
-pub(super) async fn kube_runtime<K: TypedObject>(
-    kubeconfig: &Path,
-    objects: u64,
-) -> BenchResult<StormFigures> {
-    listen();
-    let began = Instant::now();
-    let all: Api<K> = Api::all(kube_client(kubeconfig).await?);
-    let count = Arc::new(StormCount::to(objects));
-    let events = KubeController::new(all, watcher::Config::default().streaming_lists())
+async fn start(asked: &SyncTask, count: Arc<StormCount>) -> BenchResult<Controlling> {
+    if asked.by != MeasuredCache::KubeRuntime {
+        let client_config = ClientConfig::from_kubeconfig(&asked.kubeconfig).await?;
+        let controller = Controller::builder::<ConfigMap>()
+            .max_concurrent_reconciles(WORKERS.into())
+            .build(count)?;
+        return Controlling::steersman(controller, client_config);
+    }
+    let all: Api<ConfigMap> = Api::all(kube_client(&asked.kubeconfig).await?);
+    let reconciles = KubeController::new(all, watcher::Config::default().streaming_lists())
         .with_config(KubeOptions::default().concurrency(WORKERS))
         .run(
             |_, count: Arc<StormCount>| async move {
@@ -78,12 +71,9 @@ pub(super) async fn kube_runtime<K: TypedObject>(
                 Ok::<_, Infallible>(KubeAction::await_change())
             },
             |_, never, _| match *never {},
-            Arc::clone(&count),
+            count,
         );
-    let running = tokio::spawn(events.for_each(|_| std::future::ready(())));
-    count.done.notified().await;
-    running.abort();
-    count.stormed(began)
+    Ok(Controlling::kube_runtime(reconciles))
 }
 
 /// Sets up the log of an operator in a container, which has no colours, without its output.
