@@ -44,14 +44,15 @@ use crate::world::Worlds;
 struct BenchFlags {
     #[command(subcommand)]
     measurement: Measurement,
+    /// Fewer objects and shorter runs, to test the benchmark itself.
+    #[arg(long, global = true)]
+    quick: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Measurement {
     /// The embedded API server: lists, watches, fan-out, start.
     Server {
-        #[command(flatten)]
-        asked: RunLength,
         /// The program `steersman-apiserver`, to measure it, too.
         #[arg(long, value_name = "FILE")]
         program: Option<PathBuf>,
@@ -59,13 +60,13 @@ enum Measurement {
     /// The cache in comparison with kube-runtime's reflector: sync, processor time, memory, reads.
     Cache(Foreign),
     /// The work queue, and controllers from an event to a reconcile.
-    Controller(RunLength),
+    Controller,
     /// The requests of a manager with many controllers.
-    Load(RunLength),
+    Load,
     /// An operator before and after its port from kube-runtime.
-    Port(RunLength),
+    Port,
     /// Webhooks: the time that they add to a write, and reviews per second.
-    Webhooks(RunLength),
+    Webhooks,
     /// Kinds other than Pods.
     Kinds(Foreign),
     /// Memory by option of the cache.
@@ -74,14 +75,12 @@ enum Measurement {
     Scaling(Foreign),
     /// Memory while objects change constantly.
     Steady {
-        #[command(flatten)]
-        asked: RunLength,
         /// Ten minutes of churn instead of one.
         #[arg(long)]
         long: bool,
     },
     /// The compiler: the command, an example, a new operator beside one on kube-runtime.
-    Build(RunLength),
+    Build,
     /// The role of a process in a measurement of the server.
     #[command(hide = true)]
     Role {
@@ -97,16 +96,7 @@ enum Measurement {
 }
 
 #[derive(Debug, Args)]
-struct RunLength {
-    /// Fewer objects and shorter runs, to test the benchmark itself.
-    #[arg(long)]
-    quick: bool,
-}
-
-#[derive(Debug, Args)]
 struct Foreign {
-    #[command(flatten)]
-    asked: RunLength,
     /// Measures against this server, in namespaces that are created and removed for it.
     #[arg(long, value_name = "KUBECONFIG")]
     against: Option<PathBuf>,
@@ -119,22 +109,21 @@ struct Foreign {
 #[expect(clippy::print_stderr, reason = "errors go to the terminal")]
 #[must_use]
 pub fn run() -> ExitCode {
-    let done = match BenchFlags::parse().measurement {
-        Measurement::Server { asked, program } => {
-            print_figures(server::measure(asked.quick, program.as_deref()))
+    let BenchFlags { measurement, quick } = BenchFlags::parse();
+    let done = match measurement {
+        Measurement::Server { program } => {
+            print_figures(server::measure(quick, program.as_deref()))
         }
-        Measurement::Cache(asked) => print_figures(within(asked, cache::measure)),
-        Measurement::Controller(asked) => print_figures(cache::controller::measure(asked.quick)),
-        Measurement::Load(asked) => print_figures(cache::load::measure(asked.quick)),
-        Measurement::Port(asked) => print_figures(cache::port::measure(asked.quick)),
-        Measurement::Webhooks(asked) => print_figures(cache::admission::measure_all(asked.quick)),
-        Measurement::Steady { asked, long } => {
-            print_figures(cache::steady::measure(asked.quick, long))
-        }
-        Measurement::Kinds(asked) => print_figures(within(asked, cache::kinds::measure)),
-        Measurement::Options(asked) => print_figures(within(asked, cache::options::measure)),
-        Measurement::Scaling(asked) => print_figures(within(asked, cache::scaling::measure)),
-        Measurement::Build(asked) => print_figures(build::measure(asked.quick)),
+        Measurement::Cache(asked) => print_figures(within(asked, quick, cache::measure)),
+        Measurement::Controller => print_figures(cache::controller::measure(quick)),
+        Measurement::Load => print_figures(cache::load::measure(quick)),
+        Measurement::Port => print_figures(cache::port::measure(quick)),
+        Measurement::Webhooks => print_figures(cache::admission::measure_all(quick)),
+        Measurement::Steady { long } => print_figures(cache::steady::measure(quick, long)),
+        Measurement::Kinds(asked) => print_figures(within(asked, quick, cache::kinds::measure)),
+        Measurement::Options(asked) => print_figures(within(asked, quick, cache::options::measure)),
+        Measurement::Scaling(asked) => print_figures(within(asked, quick, cache::scaling::measure)),
+        Measurement::Build => print_figures(build::measure(quick)),
         Measurement::Role { role } => server::role::play(&role),
         Measurement::Client { role } => cache::role::play(&role),
     };
@@ -150,12 +139,12 @@ pub fn run() -> ExitCode {
 /// Measures in worlds, and removes their objects from an external server in any case.
 async fn within(
     asked: Foreign,
+    quick: bool,
     measure: impl AsyncFnOnce(&mut Worlds, bool) -> BenchResult<Vec<Figure>>,
 ) -> BenchResult<Vec<Figure>> {
     let parent = asked.until_closed.then(std::io::stdin);
     let mut stops = stops::listen(parent)?;
     let worlds = Worlds::of(asked.against.as_deref()).await?;
-    let quick = asked.asked.quick;
     let measure = async |worlds: &mut Worlds| measure(worlds, quick).await;
     worlds.lend(&mut stops, measure).await
 }

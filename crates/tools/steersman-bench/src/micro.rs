@@ -20,13 +20,10 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::samples::Sample;
-use crate::server::fill::fill;
+use crate::server::fill::{NAMESPACE, fill};
 
 pub use crate::process::BenchResult;
 pub use crate::samples::{SHARED, TOGETHER};
-
-/// The namespace of all objects.
-pub const NAMESPACE: &str = "default";
 
 type BenchItem = Result<WatchEvent, Error>;
 

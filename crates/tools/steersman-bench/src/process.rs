@@ -95,10 +95,8 @@ impl Actor {
 
 pub(crate) fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
-    // Neither is negative, because both count from the start of the process.
-    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or_default();
-    Duration::new(seconds, nanoseconds)
+    // Not negative, because it counts from the start of the process.
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// Returns the current and the peak resident memory of this process, in bytes.

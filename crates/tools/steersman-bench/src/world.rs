@@ -26,8 +26,8 @@ pub(crate) enum Worlds {
 /// A server with objects of one kind.
 pub(crate) struct World {
     side: Side,
-    of: Sample,
-    kubeconfig: PathBuf,
+    pub(crate) of: Sample,
+    pub(crate) kubeconfig: PathBuf,
 }
 
 enum Side {
@@ -107,14 +107,6 @@ impl Worlds {
 }
 
 impl World {
-    pub(crate) fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
-    }
-
-    pub(crate) fn of(&self) -> Sample {
-        self.of
-    }
-
     /// Returns the namespace to read; `None` for all namespaces.
     pub(crate) fn namespace(&self) -> Option<&str> {
         match &self.side {

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -16,7 +15,7 @@ use steersman_apiserver::faults::{RequestRecord, Verb};
 use steersman_cache::CacheOptions;
 use steersman_controller::{Action, Context, Error, Reconciler, Request};
 use steersman_manager::{Manager, Shutdown};
-use tokio::sync::Notify;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::words::{ClientRole, LoadTask, MeasuredCache};
@@ -41,15 +40,9 @@ struct Loaded {
     watches: u64,
 }
 
-/// Counts reconciles, and signals when the number is reached.
-#[derive(Debug, Default)]
-struct LoadCount {
-    reconciles: AtomicU64,
-    moved: Notify,
-}
-
+/// Adds a permit for each reconcile.
 #[derive(Debug)]
-struct Counting(Arc<LoadCount>);
+struct Counting(Arc<Semaphore>);
 
 /// Runs all measurements; their size does not affect the result.
 pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
@@ -107,9 +100,9 @@ pub(super) async fn play(asked: LoadTask) -> BenchResult<()> {
         fill(&server, of, 0..asked.objects)?;
     }
     let client_config = ClientConfig::in_process(server.service(), "default");
-    let count = Arc::new(LoadCount::default());
+    let count = Arc::new(Semaphore::new(0));
     match asked.by {
-        MeasuredCache::KubeRuntime => peers(client_config.client()?, asked, &count).await,
+        MeasuredCache::KubeRuntime => peers(client_config.client()?, asked, &count).await?,
         _ => manager(client_config, asked, &count).await?,
     }
     let log = server.requests();
@@ -123,7 +116,7 @@ pub(super) async fn play(asked: LoadTask) -> BenchResult<()> {
 async fn manager(
     client_config: ClientConfig,
     asked: LoadTask,
-    count: &Arc<LoadCount>,
+    count: &Arc<Semaphore>,
 ) -> BenchResult<()> {
     let options = CacheOptions::new().watch_list(asked.watch_list);
     let manager = Manager::builder(client_config).cache(options).build()?;
@@ -138,12 +131,12 @@ async fn manager(
     let cancel = CancellationToken::new();
     let stop = Shutdown::when(cancel.clone().cancelled_owned());
     let running = tokio::spawn(manager.start(stop));
-    count.reach(asked.controllers * asked.objects).await;
+    all_reconciled(asked, count).await?;
     cancel.cancel();
     Ok(running.await??)
 }
 
-async fn peers(client: Client, asked: LoadTask, count: &Arc<LoadCount>) {
+async fn peers(client: Client, asked: LoadTask, count: &Arc<Semaphore>) -> BenchResult<()> {
     let config = if asked.watch_list {
         watcher::Config::default().streaming_lists()
     } else {
@@ -154,8 +147,8 @@ async fn peers(client: Client, asked: LoadTask, count: &Arc<LoadCount>) {
         let controller = Controller::new(Api::<ConfigMap>::all(client.clone()), config.clone())
             .owns(Api::<Secret>::all(client.clone()), config.clone())
             .owns(Api::<Pod>::all(client.clone()), config.clone());
-        let reconcile = async |_: Arc<ConfigMap>, count: Arc<LoadCount>| {
-            count.one();
+        let reconcile = async |_: Arc<ConfigMap>, count: Arc<Semaphore>| {
+            count.add_permits(1);
             Ok::<_, Infallible>(PeerAction::await_change())
         };
         let results = controller.run(
@@ -165,25 +158,19 @@ async fn peers(client: Client, asked: LoadTask, count: &Arc<LoadCount>) {
         );
         running.spawn(results.for_each(|_| futures::future::ready(())));
     }
-    count.reach(asked.controllers * asked.objects).await;
+    all_reconciled(asked, count).await
 }
 
-impl LoadCount {
-    fn one(&self) {
-        self.reconciles.fetch_add(1, Ordering::Relaxed);
-        self.moved.notify_one();
-    }
-
-    async fn reach(&self, wanted: u64) {
-        while self.reconciles.load(Ordering::Relaxed) < wanted {
-            self.moved.notified().await;
-        }
-    }
+/// Waits until each controller has reconciled each object.
+async fn all_reconciled(asked: LoadTask, count: &Semaphore) -> BenchResult<()> {
+    let reconciles = u32::try_from(asked.controllers * asked.objects)?;
+    drop(count.acquire_many(reconciles).await?);
+    Ok(())
 }
 
 impl Reconciler for Counting {
     async fn reconcile(&self, _: &Context, _: Request) -> Result<Action, Error> {
-        self.0.one();
+        self.0.add_permits(1);
         Ok(Action::done())
     }
 }

@@ -114,7 +114,7 @@ async fn one(documents: u64, is_peer: bool) -> BenchResult<PortFigures> {
         .start(Sample::Document, documents)
         .await?;
     let role = ClientRole::Port {
-        kubeconfig: world.kubeconfig().to_owned(),
+        kubeconfig: world.kubeconfig.clone(),
         documents,
         is_peer,
     };

@@ -192,7 +192,7 @@ async fn live(size: SteadySize, order: Order, seconds: u32) -> BenchResult<Churn
     let mut worlds = Worlds::of(None).await?;
     let mut world = worlds.start(Sample::Pod, size.objects).await?;
     let role = ClientRole::Steady(SteadyTask {
-        kubeconfig: world.kubeconfig().to_owned(),
+        kubeconfig: world.kubeconfig.clone(),
         objects: usize::try_from(size.objects)?,
     });
     let mut client = Actor::client(&role)?;

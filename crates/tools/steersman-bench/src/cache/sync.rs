@@ -6,17 +6,12 @@ use crate::world::World;
 
 pub(crate) fn asked(world: &World, by: MeasuredCache, objects: u64) -> SyncTask {
     SyncTask {
-        kubeconfig: world.kubeconfig().to_owned(),
+        kubeconfig: world.kubeconfig.clone(),
         namespace: world.namespace().map(ToOwned::to_owned),
-        of: world.of(),
+        of: world.of,
         objects,
         by,
     }
-}
-
-pub(crate) async fn sync(world: &World, by: MeasuredCache, objects: u64) -> BenchResult<Synced> {
-    let role = ClientRole::Sync(asked(world, by, objects));
-    Actor::client(&role)?.report().await
 }
 
 /// Measures several caches in turn, and returns all runs of each.
@@ -30,7 +25,8 @@ pub(crate) async fn in_turns<const N: usize>(
     for run in 1..=runs {
         progress(format!("run {run} of {runs}"));
         for (by, synced) in of.into_iter().zip(&mut all) {
-            let done = sync(world, by, objects).await?;
+            let role = ClientRole::Sync(asked(world, by, objects));
+            let done: Synced = Actor::client(&role)?.report().await?;
             print_result(format!("{by:?}: {objects} synced in {:.2} s", done.seconds));
             synced.push(done);
         }

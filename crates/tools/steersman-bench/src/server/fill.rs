@@ -12,11 +12,7 @@ pub(crate) const NAMESPACE: &str = "default";
 
 /// Creates objects and their status, so that the server tracks field owners. Returns the number of writes.
 pub(crate) fn fill(server: &ApiServer, of: Sample, numbers: Range<u64>) -> BenchResult<u64> {
-    let mut writes = 0;
-    for number in numbers {
-        writes += add(server, of, number)?;
-    }
-    Ok(writes)
+    numbers.map(|number| add(server, of, number)).sum()
 }
 
 /// Creates the prerequisites of objects of this kind.

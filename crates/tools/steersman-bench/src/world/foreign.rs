@@ -136,7 +136,7 @@ impl Cluster {
                 }
             }
             if self.defined {
-                match remove(&self.client, &format!("{DEFINITIONS}/{WIDGETS}"), None).await {
+                match remove(&self.client, &format!("{DEFINITIONS}/{WIDGETS}")).await {
                     Ok(()) => self.defined = false,
                     Err(problem) => problems.push(problem.to_string()),
                 }
@@ -216,7 +216,7 @@ impl Namespace {
         let objects = clear(&self.client, &self.of.path(&self.name)).await;
         // The namespace is deleted even if an object could not be: most servers then delete the
         // objects of the namespace.
-        remove(&self.client, &self.path(), None).await?;
+        remove(&self.client, &self.path()).await?;
         objects
     }
 
@@ -300,8 +300,8 @@ async fn clear(client: &Client, path: &str) -> BenchResult<()> {
 }
 
 /// Deletes an object; succeeds if it does not exist or is terminating.
-async fn remove(client: &Client, path: &str, body: Option<&Value>) -> BenchResult<()> {
-    match request(client, Method::DELETE, path, body).await {
+async fn remove(client: &Client, path: &str) -> BenchResult<()> {
+    match request(client, Method::DELETE, path, None).await {
         Ok(_) => Ok(()),
         Err(kube_client::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         Err(error) => Err(format!("DELETE {path}: {error}").into()),
