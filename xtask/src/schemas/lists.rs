@@ -120,14 +120,10 @@ fn read(line: &str) -> Option<(&str, Fields<'_>)> {
 /// Returns the form of a field, or `None` if a strategic merge patch replaces it.
 fn field_type(kind: &str) -> Option<FieldType<'_>> {
     if let Some((rules, items)) = kind.strip_prefix('[').and_then(|kind| kind.split_once(']')) {
-        let (list, patch) = match rules.split_once('|') {
-            Some((list, patch)) => (list, Some(patch)),
-            None => (rules, None),
-        };
-        let key = match patch {
-            Some("union") => return Some(FieldType::Union),
-            Some(patch) => patch.strip_prefix("by:")?,
-            None => list
+        let key = match rules.split_once('|') {
+            Some((_, "union")) => return Some(FieldType::Union),
+            Some((_, patch)) => patch.strip_prefix("by:")?,
+            None => rules
                 .strip_prefix("map:")
                 .filter(|keys| !keys.contains(','))?,
         };

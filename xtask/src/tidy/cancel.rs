@@ -1,6 +1,6 @@
 //! The rule `cancel`: public async functions document what happens when their future is dropped.
 
-use super::lexer::Source;
+use super::lexer::{Source, offset};
 use super::tree::{File, Tree, Violation};
 
 /// Checks every public function of the crates that is `async` or returns `impl Future`.
@@ -23,10 +23,8 @@ fn check_file(file: &File) -> Vec<Violation> {
         return Vec::new();
     }
     let mut found = Vec::new();
-    let mut offset = 0;
     for (at, line) in lines.iter().enumerate() {
-        let start = offset;
-        offset += line.len() + 1;
+        let start = offset(&file.text, line);
         if source.in_test(start) || !returns_future(&lines[at..]) || is_documented(&lines, at) {
             continue;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::lexer::{blank, is_word};
+use super::lexer::{is_word, offset, without};
 use super::tree::{File, Tree, Violation, crate_name};
 
 const ARCHITECTURE: &str = "docs/architecture.md";
@@ -188,55 +188,33 @@ fn architecture(tree: &Tree, crates: &Crates<'_>) -> Vec<Violation> {
 /// Returns the code spans of a page with their offsets; fenced blocks are left out.
 pub(crate) fn spans(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
-    let mut start = 0;
-    text.split_inclusive('\n').flat_map(move |line| {
-        let at = start;
-        start += line.len();
+    let lines = text.split_inclusive('\n').filter(move |line| {
         let is_fence = line.trim_start().starts_with("```");
         fenced ^= is_fence;
-        let shown = if fenced || is_fence { "" } else { line };
-        let mut inside = at;
-        shown
-            .split('`')
-            .enumerate()
-            .filter_map(move |(index, part)| {
-                let here = inside;
-                inside += part.len() + 1;
-                (index % 2 == 1).then_some((here, part))
-            })
-    })
+        !fenced && !is_fence
+    });
+    let spans = lines.flat_map(|line| line.split('`').skip(1).step_by(2));
+    spans.map(move |span| (offset(text, span), span))
 }
 
 /// Returns a text in which fenced blocks and code spans are replaced by blanks.
 pub(crate) fn without_code(text: &str) -> String {
-    let mut bytes = text.as_bytes().to_vec();
-    for (at, span) in spans(text) {
-        blank(&mut bytes[at..at + span.len()]);
-    }
     let mut fenced = false;
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
+    let blocks = text.split_inclusive('\n').filter(|line| {
         let start =
             line.trim_start_matches(|char: char| char.is_whitespace() || "/!".contains(char));
         let is_fence = start.starts_with("```");
         fenced ^= is_fence;
-        if fenced || is_fence {
-            blank(&mut bytes[at..at + line.len()]);
-        }
-        at += line.len();
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+        fenced || is_fence
+    });
+    let spans = spans(text).map(|(_, span)| span);
+    without(text, spans.chain(blocks))
 }
 
 /// Returns the words of a text with their offsets; a hyphen is part of a word.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut at = 0;
-    text.split(|char: char| !(is_word(char) || char == '-'))
-        .map(move |word| {
-            let here = at + text[at..].find(word).unwrap_or_default();
-            at = here + word.len();
-            (here, word.trim_end_matches('-'))
-        })
+    let words = text.split(|char: char| !(is_word(char) || char == '-'));
+    words.map(move |word| (offset(text, word), word.trim_end_matches('-')))
 }
 
 fn missing(path: &str) -> Violation {

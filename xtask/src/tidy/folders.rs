@@ -14,14 +14,12 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
         *counts.entry(folder).or_default() += 1;
     }
     let full = counts.into_iter().filter(|(_, count)| *count > MOST);
-    full.map(|(folder, count)| too_many(folder, count))
-        .collect()
-}
-
-fn too_many(folder: &str, count: usize) -> Violation {
-    let problem = format!("holds {count} Rust files side by side, more than {MOST}");
-    let remedy = "move files that belong together to a sub-folder";
-    Violation::new(folder, 0, problem, remedy)
+    full.map(|(folder, count)| {
+        let problem = format!("holds {count} Rust files side by side, more than {MOST}");
+        let remedy = "move files that belong together to a sub-folder";
+        Violation::new(folder, 0, problem, remedy)
+    })
+    .collect()
 }
 
 #[cfg(test)]

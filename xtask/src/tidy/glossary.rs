@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::docs::spans;
-use super::lexer::{Source, line, tokens};
+use super::lexer::{Source, line, offset, tokens};
 use super::tree::{File, Tree, Violation, crate_name};
 use super::types::declarations;
 
@@ -95,13 +95,10 @@ fn entries(page: &File) -> impl Iterator<Item = (usize, Vec<String>)> {
 
 /// Returns each code span in the first column of a table, with its offset.
 fn columns(page: &File) -> impl Iterator<Item = (usize, Vec<String>)> {
-    let mut start = 0;
-    page.text.split_inclusive('\n').flat_map(move |row| {
-        let at = start;
-        start += row.len();
+    page.text.lines().flat_map(move |row| {
         let cell = row.strip_prefix("| ").and_then(|row| row.split('|').next());
         let names = spans(cell.unwrap_or_default());
-        names.map(move |(_, span)| (at, vec![span.to_owned()]))
+        names.map(move |(_, span)| (offset(&page.text, row), vec![span.to_owned()]))
     })
 }
 

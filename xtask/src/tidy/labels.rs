@@ -4,7 +4,7 @@
 //! names in production files that name the crate `prometheus`: slices of texts, such as `&["name", "verb"]`, and
 //! `const_label("name", …)`. The arguments of `with_label_values` are values and not checked.
 
-use super::lexer::Source;
+use super::lexer::{Source, offset};
 use super::tree::{File, Tree, Violation};
 
 /// The labels, each with a bounded number of values: `code` is an HTTP status or `<error>`, `host` the address of an
@@ -58,14 +58,11 @@ fn labels(text: &str) -> Vec<(usize, &str)> {
             continue;
         };
         // Names alone: another slice of texts, such as buckets of names with spaces, is no list of labels.
-        let slice = &text[after..after + end];
-        let mut offset = after;
-        for part in slice.split(',') {
+        for part in text[after..after + end].split(',') {
             let name = part.trim().trim_matches('"');
             if !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_') {
-                found.push((offset, name));
+                found.push((offset(text, part), name));
             }
-            offset += part.len() + 1;
         }
     }
     for (start, opening) in text.match_indices("const_label(\"") {

@@ -41,16 +41,28 @@ impl Source {
 
     /// Returns the code without test items.
     pub(crate) fn production(&self) -> String {
-        let mut bytes = self.code.clone().into_bytes();
-        for range in &self.tests {
-            blank(&mut bytes[range.clone()]);
-        }
-        text_of(bytes)
+        let tests = self.tests.iter().map(|range| &self.code[range.clone()]);
+        without(&self.code, tests)
     }
 
     pub(crate) fn in_test(&self, at: usize) -> bool {
         self.tests.iter().any(|range| range.contains(&at))
     }
+}
+
+/// Returns the offset of a part in the text that it is a slice of.
+pub(crate) fn offset(text: &str, part: &str) -> usize {
+    part.as_ptr().addr() - text.as_ptr().addr()
+}
+
+/// Returns a text in which the given slices of it are replaced by blanks.
+pub(crate) fn without<'a>(text: &'a str, parts: impl Iterator<Item = &'a str>) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    for part in parts {
+        let at = offset(text, part);
+        blank(&mut bytes[at..at + part.len()]);
+    }
+    text_of(bytes)
 }
 
 /// Returns the line of an offset, counted from 1.
@@ -198,7 +210,7 @@ fn item_end(tokens: &[Token<'_>], mut at: usize) -> usize {
 }
 
 /// Replaces all bytes but line ends by blanks.
-pub(crate) fn blank(bytes: &mut [u8]) {
+fn blank(bytes: &mut [u8]) {
     for byte in bytes {
         if *byte != b'\n' {
             *byte = b' ';

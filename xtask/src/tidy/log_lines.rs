@@ -1,7 +1,7 @@
 //! The rule `log_lines`: a log line that a page quotes is a message that the code logs at that level.
 
 use super::docs::spans;
-use super::lexer::{Source, close, tokens};
+use super::lexer::{Source, close, offset, tokens};
 use super::tree::{File, Tree, Violation};
 
 /// The levels of quoted lines, with the macro of each.
@@ -45,9 +45,8 @@ fn is_source(file: &File) -> bool {
 
 /// Returns the log lines in the code spans and the fenced blocks of a page.
 fn quotes(page: &str) -> Vec<Quote<'_>> {
-    let offset = |text: &str| text.as_ptr() as usize - page.as_ptr() as usize;
     let fenced = page.split("```").skip(1).step_by(2).flat_map(str::lines);
-    let fenced = fenced.map(|line| (offset(line), line));
+    let fenced = fenced.map(|line| (offset(page, line), line));
     spans(page)
         .chain(fenced)
         .filter_map(|(at, text)| quote(at, text))

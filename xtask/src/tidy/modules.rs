@@ -50,16 +50,12 @@ fn check_package(tree: &Tree, package: &str) -> Vec<Violation> {
 
 /// Returns whether the path is a crate root: `src/lib.rs`, `src/main.rs` or `src/bin/*.rs`.
 fn is_root(path: &str, package: &str) -> bool {
-    let Some(inside) = path
-        .strip_prefix(package)
-        .and_then(|rest| rest.strip_prefix("/src/"))
-    else {
-        return false;
-    };
-    let program = inside
-        .strip_prefix("bin/")
-        .is_some_and(|name| !name.contains('/'));
-    matches!(inside, "lib.rs" | "main.rs") || program
+    let inside = path.strip_prefix(package).unwrap_or_default();
+    let parts: Vec<&str> = inside.split('/').collect();
+    matches!(
+        parts[..],
+        ["", "src", "lib.rs" | "main.rs"] | ["", "src", "bin", _]
+    )
 }
 
 /// Returns the root and every file that its `mod` lines lead to, test modules included.

@@ -1,8 +1,9 @@
 //! The rule `path`: the drawing of the path of an event names files that exist and types that they declare, and enters
 //! each folder once.
 
-use super::lexer::{Source, Token, tokens};
+use super::lexer::{Source, offset, tokens};
 use super::tree::{File, Tree, Violation};
+use super::types::declarations;
 
 const PAGE: &str = "docs/architecture.md";
 const HEADING: &str = "## The path of one event\n";
@@ -13,18 +14,18 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let Some(page) = tree.get(PAGE) else {
         return Vec::new();
     };
-    let Some((start, drawing)) = drawing(&page.text) else {
+    let Some(drawing) = drawing(&page.text) else {
         let problem = format!("has no drawing under `{}`", HEADING.trim());
         return vec![page.violation(0, problem, "draw the path in a fenced block")];
     };
     let mut found = Vec::new();
     let mut files = 0;
     let mut folders: Vec<&str> = Vec::new();
-    let mut at = start;
-    for row in drawing.split_inclusive('\n') {
+    for row in drawing.lines() {
         let mut words = row.split(|char: char| char.is_whitespace() || char == ',');
         if let Some(path) = words.find(|word| word.ends_with(".rs")) {
             files += 1;
+            let at = offset(&page.text, row);
             found.extend(check_row(tree, page, at, path, words));
             let folder = folder(path);
             if folders.last() != Some(&folder) {
@@ -35,23 +36,22 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
                 folders.push(folder);
             }
         }
-        at += row.len();
     }
     if files == 0 || files > MOST {
         let problem = format!("draws a path of {files} files, not of 1 to {MOST}");
-        found.push(page.violation(start, problem, "shorten the path"));
+        found.push(page.violation(offset(&page.text, drawing), problem, "shorten the path"));
     }
     found
 }
 
-/// Returns the fenced block after the heading, with its offset.
-fn drawing(text: &str) -> Option<(usize, &str)> {
+/// Returns the fenced block after the heading.
+fn drawing(text: &str) -> Option<&str> {
     let section = text.find(HEADING)? + HEADING.len();
     let fence = section + text[section..].find("```")?;
     let start = fence + text[fence..].find('\n')? + 1;
     let length = text[start..].find("```")?;
     let is_in_section = !text[section..start].contains("\n## ");
-    is_in_section.then(|| (start, &text[start..start + length]))
+    is_in_section.then(|| &text[start..start + length])
 }
 
 /// Returns the folder of a file, or the file itself without its extension if it lies in `src`. So `fanout.rs` is
@@ -77,24 +77,18 @@ fn check_row<'a>(
     };
     let source = Source::of(&file.text);
     let code = source.production();
-    let tokens = tokens(&code);
+    let declared = declarations(&tokens(&code));
     // Words after the types are a remark.
     let types = words
         .filter(|word| !word.is_empty())
         .take_while(|word| word.starts_with(|char: char| char.is_ascii_uppercase()));
-    let missing = types.filter(|name| !declares(&tokens, name));
+    let missing = types.filter(|name| !declared.iter().any(|found| found.name == *name));
     missing
         .map(|name| {
             let problem = format!("draws `{name}` in `{path}`, which does not declare it");
             page.violation(at, problem, "draw a type that the file declares")
         })
         .collect()
-}
-
-fn declares(tokens: &[Token<'_>], name: &str) -> bool {
-    tokens.windows(2).any(|pair| {
-        matches!(pair[0].text, "struct" | "enum" | "trait" | "type") && pair[1].text == name
-    })
 }
 
 #[cfg(test)]

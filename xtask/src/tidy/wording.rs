@@ -4,7 +4,7 @@
 //! a unit, so that a reader has to guess the noun.
 
 use super::docs::without_code;
-use super::lexer::{Source, is_word, line, tokens};
+use super::lexer::{Source, is_word, line, offset, tokens, without};
 use super::tree::{File, Tree, Violation};
 
 const REFUSED: &str = include_str!("wording/refused.txt");
@@ -12,12 +12,6 @@ const REFUSED: &str = include_str!("wording/refused.txt");
 struct Phrase {
     words: Vec<&'static str>,
     remedy: &'static str,
-}
-
-/// A word of a text, in lower case, with its offset.
-struct Word<'a> {
-    text: &'a str,
-    at: usize,
 }
 
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
@@ -41,8 +35,7 @@ fn refused() -> Vec<Phrase> {
 fn check_file(file: &File, refused: &[Phrase]) -> Vec<Violation> {
     let mut found: Vec<(usize, &Phrase)> = Vec::new();
     for view in views(file) {
-        let view = view.to_ascii_lowercase();
-        found.extend(search(&view, &words(&view), refused));
+        found.extend(search(&view.to_ascii_lowercase(), refused));
     }
     if file.path.ends_with(".rs") {
         found.extend(functions(&file.text, refused));
@@ -70,58 +63,36 @@ fn views(file: &File) -> Vec<String> {
         return vec![without_code(&file.text)];
     }
     if name.ends_with(".toml") || file.path.starts_with(".ci/") {
-        let lines = file.text.split_inclusive('\n').map(|line| {
-            let is_comment = line.trim_start().starts_with('#');
-            let blank = |char: char| if char == '\n' { "\n" } else { " " };
-            if is_comment {
-                line.to_owned()
-            } else {
-                line.chars()
-                    .map(|char| blank(char).repeat(char.len_utf8()))
-                    .collect()
-            }
-        });
-        return vec![lines.collect()];
+        let lines = file.text.split_inclusive('\n');
+        let code = lines.filter(|line| !line.trim_start().starts_with('#'));
+        return vec![without(&file.text, code)];
     }
     Vec::new()
 }
 
-fn words(text: &str) -> Vec<Word<'_>> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    for word in text.split(|char: char| !is_word(char) && char != '\'') {
-        if !word.is_empty() {
-            found.push(Word { text: word, at });
-        }
-        at += word.len();
-        at += text[at..].chars().next().map_or(0, char::len_utf8);
-    }
-    found
-}
-
 /// Finds the phrases in a text. Between the words of a phrase may be blanks, line ends and the marks
 /// of a comment; a word beside a colon, as in the name of a user, does not count.
-fn search<'a>(text: &str, words: &[Word<'_>], refused: &'a [Phrase]) -> Vec<(usize, &'a Phrase)> {
+fn search<'a>(text: &str, refused: &'a [Phrase]) -> Vec<(usize, &'a Phrase)> {
+    let words = text.split(|char: char| !is_word(char) && char != '\'');
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let mut found = Vec::new();
     for (index, first) in words.iter().enumerate() {
         for phrase in refused {
-            let Some(span) = words.get(index..index + phrase.words.len()) else {
+            let span = words.get(index..index + phrase.words.len());
+            let Some(span) = span.filter(|span| *span == phrase.words) else {
                 continue;
             };
-            let same = span
-                .iter()
-                .map(|word| word.text)
-                .eq(phrase.words.iter().copied());
             let joined = span.windows(2).all(|pair| {
-                let between = &text[pair[0].at + pair[0].text.len()..pair[1].at];
+                let between = &text[offset(text, pair[0]) + pair[0].len()..offset(text, pair[1])];
                 between
                     .chars()
                     .all(|char| char.is_whitespace() || "/!#*>".contains(char))
             });
-            let before = text[..first.at].chars().next_back();
+            let at = offset(text, first);
+            let before = text[..at].chars().next_back();
             let is_part = before.is_some_and(|char| ":-_".contains(char));
-            if same && joined && !is_part {
-                found.push((first.at, phrase));
+            if joined && !is_part {
+                found.push((at, phrase));
             }
         }
     }
