@@ -93,16 +93,10 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Be
     synced.hot_ns = rounds.timed(1, |_| store.get(some[0]).is_some())?;
     synced.spread_ns = rounds.timed(some.len(), |at| store.get(some[at]).is_some())?;
     if asked.by == MeasuredCache::Decoded {
-        let get = |at: usize| {
-            let read = cache.get::<K>(some[at]);
-            async { read.await.is_ok() }
-        };
+        let get = async |at: usize| cache.get::<K>(some[at]).await.is_ok();
         synced.cache_ns = rounds.timed_async(some.len(), get).await?;
         let client = steersman_client::Client::new(cache.clone(), client_config);
-        let get = |at: usize| {
-            let read = client.get::<K>(some[at]);
-            async { read.await.is_ok() }
-        };
+        let get = async |at: usize| client.get::<K>(some[at]).await.is_ok();
         synced.client_ns = rounds.timed_async(some.len(), get).await?;
         found(&informer, rounds, asked.objects, &mut synced)?;
     }

@@ -157,24 +157,18 @@ pub(super) async fn play(kubeconfig: &Path, documents: u64, is_peer: bool) -> Be
     let count = Arc::new(ReconcileCount::new());
     let stop = CancellationToken::new();
     let began = Instant::now();
-    let running = match is_peer {
-        true => {
-            let client = kube_client(kubeconfig).await?;
-            let operator = before::run(client, Arc::clone(&count));
-            let stopped = stop.clone().cancelled_owned();
-            tokio::spawn(async move {
-                tokio::select! {
-                    () = operator => {}
-                    () = stopped => {}
-                }
-                Ok(())
-            })
-        }
-        false => {
-            let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
-            let manager = after::operator(client_config, Arc::clone(&count))?;
-            tokio::spawn(manager.start(Shutdown::when(stop.clone().cancelled_owned())))
-        }
+    let running = if is_peer {
+        let client = kube_client(kubeconfig).await?;
+        let operator = before::run(client, Arc::clone(&count));
+        let stop = stop.clone();
+        tokio::spawn(async move {
+            stop.run_until_cancelled_owned(operator).await;
+            Ok(())
+        })
+    } else {
+        let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
+        let manager = after::operator(client_config, Arc::clone(&count))?;
+        tokio::spawn(manager.start(Shutdown::when(stop.clone().cancelled_owned())))
     };
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let (mut began, mut reconciles) = (began, 0);

@@ -61,10 +61,10 @@ impl Rounds {
     }
 
     /// Returns the time of one asynchronous read, in nanoseconds.
-    pub(super) async fn timed_async<F: Future<Output = bool>>(
+    pub(super) async fn timed_async(
         self,
         many: usize,
-        mut read: impl FnMut(usize) -> F,
+        mut read: impl AsyncFnMut(usize) -> bool,
     ) -> BenchResult<f64> {
         let mut found = true;
         for _ in 0..self.before {

@@ -78,18 +78,15 @@ pub(super) fn measure(objects: u64) -> BenchResult<UnseenCost> {
 
 async fn read(client: &Client, keys: &[ObjectKey], objects: u64) -> BenchResult<ReadTimes> {
     let some = spread(keys);
-    let get = |at: usize| {
-        let read = client.get::<Pod>(some[at]);
-        async { read.await.is_ok() }
-    };
+    let get = async |at: usize| client.get::<Pod>(some[at]).await.is_ok();
     let get = Rounds::MANY.timed_async(some.len(), get).await?;
     let batches = (0..objects / TOGETHER).map(|batch| batch.to_string());
     let batches: Vec<ListOptions> = batches
         .map(|batch| ListOptions::new().index("batch", batch))
         .collect();
-    let list = |at: usize| {
-        let read = client.list::<Pod>(&batches[at]);
-        async { read.await.is_ok_and(|found| found.len() as u64 == TOGETHER) }
+    let list = async |at: usize| {
+        let read = client.list::<Pod>(&batches[at]).await;
+        read.is_ok_and(|found| found.len() as u64 == TOGETHER)
     };
     let list = Rounds::MANY.timed_async(batches.len(), list).await?;
     Ok(ReadTimes { get, list })
