@@ -93,6 +93,20 @@ impl Actor {
     }
 }
 
+/// Measures several times, and prints the number of each run to the terminal.
+pub(crate) async fn repeat<T>(
+    runs: u32,
+    what: impl std::fmt::Display,
+    mut measure: impl AsyncFnMut() -> BenchResult<T>,
+) -> BenchResult<Vec<T>> {
+    let mut measured = Vec::new();
+    for run in 1..=runs {
+        progress(format_args!("{what}, run {run} of {runs}"));
+        measured.push(measure().await?);
+    }
+    Ok(measured)
+}
+
 pub(crate) fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
     // Not negative, because it counts from the start of the process.

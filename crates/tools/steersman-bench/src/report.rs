@@ -75,6 +75,18 @@ impl Figure {
         }
     }
 
+    /// Creates a figure of runs of this workspace, each with a run of kube-runtime beside it.
+    pub(crate) fn compared<T>(
+        id: &str,
+        what: impl Into<String>,
+        unit: &'static str,
+        runs: &[[T; 2]],
+        of: impl Fn(&T) -> f64,
+    ) -> Self {
+        let [own, peer] = [0, 1].map(|side| Spread::over(runs, |run| of(&run[side])));
+        Self::new(id, what, unit, own).beside(KUBE_RUNTIME, peer)
+    }
+
     /// Sets the number of objects, or of seconds, of one figure of a series.
     #[must_use]
     pub(crate) fn at(mut self, objects: u64) -> Self {

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::figures::Figures;
-use crate::process::{Actor, BenchResult, progress};
+use crate::process::{Actor, BenchResult, progress, repeat};
 use crate::report::{Figure, Spread};
 use crate::samples::Sample;
 use crate::server::role::{InProcess, Played, ServerRole, Started};
@@ -171,25 +171,17 @@ async fn serving(objects: u64) -> BenchResult<(Actor, ServerAddress)> {
 /// Measures many watchers of one kind under a constant rate of writes; several times, because the
 /// figure depends strongly on other load of the machine.
 async fn fan_out(size: ServerSize, bytes: usize) -> BenchResult<Figure> {
-    let (mut cores, mut rates) = (Vec::new(), Vec::new());
-    for run in 1..=size.runs {
-        let (kilobytes, runs) = (bytes / 1000, size.runs);
-        progress(format!(
-            "watchers of objects of {kilobytes} kB, run {run} of {runs}"
-        ));
-        let (used, rate) = fanned(size, bytes).await?;
-        cores.push(used);
-        rates.push(rate);
-    }
-    let rates = Spread::of(rates);
+    let kilobytes = bytes / 1000;
+    let what = format!("watchers of objects of {kilobytes} kB");
+    let runs = repeat(size.runs, what, async || fanned(size, bytes).await).await?;
+    let cores = Spread::over(&runs, |(used, _)| *used);
+    let rates = Spread::over(&runs, |(_, rate)| *rate);
     let what = format!(
-        "processor cores used by the server, {} watchers of one kind over HTTPS, {WRITES} writes/s of {} kB each ({:.0} deliveries/s)",
-        size.watchers,
-        bytes / 1000,
-        rates.median
+        "processor cores used by the server, {} watchers of one kind over HTTPS, {WRITES} writes/s of {kilobytes} kB each ({:.0} deliveries/s)",
+        size.watchers, rates.median
     );
     let id = format!("server/watchers/{bytes}");
-    let figure = Figure::new(&id, what, "cores", Spread::of(cores));
+    let figure = Figure::new(&id, what, "cores", cores);
     // Small objects may use one core; figures of large ones have no target.
     Ok(if bytes < 5000 {
         figure.at_most(1.0)
@@ -233,16 +225,12 @@ async fn played(size: ServerSize, deployments: u64, tracked: bool) -> BenchResul
         tracked,
         brisk: false,
     });
-    let (mut rates, mut resident) = (Vec::new(), 0);
-    for run in 1..=size.runs {
-        progress(format!(
-            "the simulator with {deployments} Deployments, run {run} of {}",
-            size.runs
-        ));
-        let answer: Played = Actor::start(&role)?.report().await?;
-        rates.push(answer.pods_per_second);
-        resident = answer.resident;
-    }
+    let what = format!("the simulator with {deployments} Deployments");
+    let runs: Vec<Played> = repeat(size.runs, what, async || {
+        Actor::start(&role)?.report().await
+    })
+    .await?;
+    let resident = runs.last().map_or(0, |last| last.resident);
     let (noted, plain) = if tracked {
         ("", "")
     } else {
@@ -254,7 +242,7 @@ async fn played(size: ServerSize, deployments: u64, tracked: bool) -> BenchResul
         resident as f64 / 1e3 / size.pods as f64
     );
     let id = format!("server/simulator/{deployments}{plain}");
-    let rate = Spread::of(rates);
+    let rate = Spread::over(&runs, |one| one.pods_per_second);
     Ok(Figure::new(&id, what, "Pods/s", rate)
         .more_is_better()
         .at_least(5000.0))
@@ -269,15 +257,15 @@ async fn ready(size: ServerSize) -> BenchResult<Figure> {
         tracked: true,
         brisk: true,
     });
-    let mut seconds = Vec::new();
-    for run in 1..=size.runs {
-        progress(format!("{count} Deployments, run {run} of {}", size.runs));
-        let answer: Played = Actor::start(&role)?.report().await?;
-        seconds.push(size.deployments as f64 / answer.pods_per_second);
-    }
+    let what = format!("{count} Deployments");
+    let runs: Vec<Played> = repeat(size.runs, what, async || {
+        Actor::start(&role)?.report().await
+    })
+    .await?;
+    let seconds = Spread::over(&runs, |one| count as f64 / one.pods_per_second);
     let what = format!(
         "time from the first of {count} Deployments with a Pod each until all are ready, with the simulator of `--play workloads`, which needs 0.11 s for a Pod"
     );
-    let figure = Figure::new("server/simulator/ready", what, "s", Spread::of(seconds));
+    let figure = Figure::new("server/simulator/ready", what, "s", seconds);
     Ok(figure.at_most(1.0))
 }

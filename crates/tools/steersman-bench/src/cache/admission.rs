@@ -32,7 +32,7 @@ use tower::ServiceExt;
 
 use super::apart::{ServerApart, one_thread};
 use super::words::ClientRole;
-use crate::process::{Actor, BenchResult, cpu_time, progress};
+use crate::process::{Actor, BenchResult, cpu_time, repeat};
 use crate::report::{Figure, Spread};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -94,14 +94,10 @@ impl Validator<ConfigMap> for Checked {
 
 pub(crate) async fn measure_all(quick: bool) -> BenchResult<Vec<Figure>> {
     let (writes, runs) = if quick { (50, 2) } else { (2000, 5) };
-    let mut measured: Vec<AdmissionFigures> = Vec::new();
-    for run in 1..=runs {
-        progress(format!(
-            "{writes} writes without and with a webhook, run {run} of {runs}"
-        ));
-        let client = Actor::client(&ClientRole::Admission { writes })?;
-        measured.push(client.report().await?);
-    }
+    let what = format!("{writes} writes without and with a webhook");
+    let role = ClientRole::Admission { writes };
+    let measured: Vec<AdmissionFigures> =
+        repeat(runs, what, async || Actor::client(&role)?.report().await).await?;
     let over = |of: fn(&AdmissionFigures) -> f64| Spread::over(&measured, of);
     let writes =
         format!("median of {writes} creations of a ConfigMap one after another, over HTTPS");

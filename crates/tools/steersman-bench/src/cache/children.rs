@@ -27,8 +27,8 @@ use super::apart::ServerApart;
 use super::reconcile_count::ReconcileCount;
 use super::running::{Controlling, beside_peer, kube_client};
 use super::words::{ClientRole, MeasuredCache};
-use crate::process::{BenchResult, progress};
-use crate::report::{Figure, KUBE_RUNTIME, Spread};
+use crate::process::{BenchResult, repeat};
+use crate::report::Figure;
 
 const WORKERS: u16 = 8;
 
@@ -53,18 +53,13 @@ struct Settled {
 struct ChildReconciler(Arc<ReconcileCount>);
 
 pub(crate) async fn measure_all(owners: u64, runs: u32) -> BenchResult<Vec<Figure>> {
-    let (mut own, mut peer): (Vec<ChildrenFigures>, Vec<ChildrenFigures>) =
-        (Vec::new(), Vec::new());
-    for run in 1..=runs {
-        progress(format!("{owners} owned children, run {run} of {runs}"));
-        let role = |by| ClientRole::Children { by, owners };
-        beside_peer(role, (&mut own, &mut peer)).await?;
-    }
+    let role = |by| ClientRole::Children { by, owners };
+    let what = format!("{owners} owned children");
+    let measured = repeat(runs, what, async || beside_peer(&role).await).await?;
     let figure = |id: &str, what: String, unit, of: fn(&ChildrenFigures) -> f64| {
         let id = format!("controller/children/{id}");
         let what = format!("{what}, {owners} owners with an owned Secret each, 8 workers");
-        Figure::new(&id, what, unit, Spread::over(&own, of))
-            .beside(KUBE_RUNTIME, Spread::over(&peer, of))
+        Figure::compared(&id, what, unit, &measured, of)
     };
     let created =
         "from the start of the controller until all children are created and no reconcile follows";

@@ -7,8 +7,8 @@ use super::storm::StormFigures;
 use super::sync::asked;
 use super::words::{ClientRole, Queued};
 use crate::figures::Figures;
-use crate::process::{Actor, BenchResult, progress};
-use crate::report::{Figure, KUBE_RUNTIME, Spread};
+use crate::process::{Actor, BenchResult, progress, repeat};
+use crate::report::{Figure, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
 
@@ -27,16 +27,12 @@ pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
 }
 
 async fn late(rounds: usize, times: u32) -> BenchResult<Vec<Figure>> {
-    let (mut runs, mut peers): (Vec<Latency>, Vec<Latency>) = (Vec::new(), Vec::new());
-    for run in 1..=times {
-        progress(format!("{rounds} changes, run {run} of {times}"));
-        let role = |by| ClientRole::Latency { by, rounds };
-        beside_peer(role, (&mut runs, &mut peers)).await?;
-    }
+    let role = |by| ClientRole::Latency { by, rounds };
+    let what = format!("{rounds} changes");
+    let runs = repeat(times, what, async || beside_peer(&role).await).await?;
     let figure = |id: &str, what: String, of: fn(&Latency) -> f64| {
         let what = format!("{what}, {rounds} changes, no other load, over HTTPS on one machine");
-        let figure = Figure::new(id, what, "µs", Spread::over(&runs, of));
-        figure.beside(KUBE_RUNTIME, Spread::over(&peers, of))
+        Figure::compared(id, what, "µs", &runs, of)
     };
     // The commit lies between the call and the return, and only the server knows when: measuring
     // from the call includes time before the commit.
@@ -61,29 +57,26 @@ async fn late(rounds: usize, times: u32) -> BenchResult<Vec<Figure>> {
 async fn stormed(objects: u64, times: u32) -> BenchResult<Vec<Figure>> {
     let mut worlds = Worlds::of(None).await?;
     let world = worlds.start(Sample::ConfigMap, objects).await?;
-    let (mut own, mut peer): (Vec<StormFigures>, Vec<StormFigures>) = (Vec::new(), Vec::new());
+    let mut runs: Vec<[StormFigures; 2]> = Vec::new();
     for run in 1..=times {
         progress(format!("run {run} of {times} of each controller"));
         let role = |by| ClientRole::Storm(asked(&world, by, objects));
-        beside_peer(role, (&mut own, &mut peer)).await?;
+        runs.push(beside_peer(role).await?);
     }
     world.end().await?;
     let of = format!("{objects} ConfigMaps, each reconciled once, 8 workers");
-    let rate = |runs: &[StormFigures]| Spread::over(runs, |one| one.per_second);
-    let all = |runs: &[StormFigures]| Spread::over(runs, |one| one.first_seconds + one.seconds);
     let beside = |id: &str, what: &str| {
         let what = format!("{what}, from the first reconcile to the last, {of}");
-        Figure::new(id, what, "reconciles/s", rate(&own))
-            .more_is_better()
-            .beside(KUBE_RUNTIME, rate(&peer))
+        Figure::compared(id, what, "reconciles/s", &runs, |one| one.per_second).more_is_better()
     };
     let compared = "rate of reconciles compared with kube-runtime";
     let whole = format!("time from the start of the process to the last reconcile, {of}");
     Ok(vec![
         beside("controller/storm/rate", "rate of reconciles").at_least(400_000.0),
         beside("controller/storm/ratio", compared).ratio(1.3),
-        Figure::new("controller/storm/seconds", whole, "s", all(&own))
-            .beside(KUBE_RUNTIME, all(&peer)),
+        Figure::compared("controller/storm/seconds", whole, "s", &runs, |one| {
+            one.first_seconds + one.seconds
+        }),
     ])
 }
 

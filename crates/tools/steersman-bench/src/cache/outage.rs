@@ -25,7 +25,7 @@ use super::apart::ServerApart;
 use super::running::{beside_peer, kube_client};
 use super::words::{ClientRole, MeasuredCache};
 use crate::process::{BenchResult, progress};
-use crate::report::{Figure, KUBE_RUNTIME, Spread};
+use crate::report::Figure;
 
 /// The duration of the outage in each run, in seconds, before paths are installed.
 const AWAY: [u64; 3] = [8, 12, 16];
@@ -36,11 +36,11 @@ const PATIENCE: Duration = Duration::from_secs(180);
 
 pub(super) async fn measure_all(quick: bool) -> BenchResult<Vec<Figure>> {
     let away = if quick { &AWAY[..1] } else { &AWAY[..] };
-    let (mut own, mut peer): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
+    let mut runs: Vec<[f64; 2]> = Vec::new();
     for away in away.iter().copied() {
         progress(format!("an outage of {away} s, of each"));
         let role = |by| ClientRole::Outage { by, away };
-        beside_peer(role, (&mut own, &mut peer)).await?;
+        runs.push(beside_peer(role).await?);
     }
     let outages: Vec<String> = away.iter().map(u64::to_string).collect();
     let what = format!(
@@ -48,9 +48,7 @@ pub(super) async fn measure_all(quick: bool) -> BenchResult<Vec<Figure>> {
         outages.join(", ")
     );
     Ok(vec![
-        Figure::new("cache/outage/seconds", what, "s", Spread::of(own))
-            .beside(KUBE_RUNTIME, Spread::of(peer))
-            .at_most(5.0),
+        Figure::compared("cache/outage/seconds", what, "s", &runs, |one| *one).at_most(5.0),
     ])
 }
 

@@ -25,18 +25,14 @@ pub(super) async fn kube_client(kubeconfig: &Path) -> BenchResult<KubeClient> {
     Ok(KubeClient::try_from(config)?)
 }
 
-/// Runs a client process for this workspace and one for kube-runtime, and adds their reports to the two lists.
+/// Runs a client process for this workspace and then one for kube-runtime, and returns their reports.
 pub(super) async fn beside_peer<T: DeserializeOwned>(
     role: impl Fn(MeasuredCache) -> ClientRole,
-    (own, peer): (&mut Vec<T>, &mut Vec<T>),
-) -> BenchResult<()> {
-    for (reports, by) in [
-        (own, MeasuredCache::Defaults),
-        (peer, MeasuredCache::KubeRuntime),
-    ] {
-        reports.push(Actor::client(&role(by))?.report().await?);
-    }
-    Ok(())
+) -> BenchResult<[T; 2]> {
+    let own = Actor::client(&role(MeasuredCache::Defaults))?;
+    let own = own.report().await?;
+    let peer = Actor::client(&role(MeasuredCache::KubeRuntime))?;
+    Ok([own, peer.report().await?])
 }
 
 /// A running controller, in tasks of its own.
