@@ -18,6 +18,7 @@ use self::results::{Measured, Results};
 use crate::cargo;
 use crate::dist;
 use crate::flags::{Bench, Part};
+use crate::say;
 
 const PAGE: &str = "docs/benchmarks.md";
 /// The saved results, which later runs are compared with.
@@ -224,11 +225,6 @@ fn publish(root: &Path, part: Part, results: &Results) -> Result<(), String> {
         page::write(&root.join(guide), &name, &table)?;
     }
     Ok(())
-}
-
-#[expect(clippy::print_stdout, reason = "the command prints tables")]
-fn say(text: &str) {
-    println!("{text}");
 }
 
 #[expect(clippy::print_stderr, reason = "long work reports its progress")]

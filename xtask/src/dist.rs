@@ -22,6 +22,7 @@ use std::process::Command;
 use self::file::{PackedFile, Packing};
 use self::platform::Platform;
 use crate::flags::Dist;
+use crate::say;
 
 const PACKAGE: &str = "crates/server/steersman-apiserver";
 const PROGRAM: &str = "steersman-apiserver";
@@ -120,7 +121,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 fn write(folder: &Path, file: &PackedFile) -> Result<(), String> {
     let path = folder.join(&file.name);
     replace(&path, file).map_err(|error| format!("{}: {error}", path.display()))?;
-    say(&path, file.bytes.len());
+    say(&format!("{} ({} bytes)", path.display(), file.bytes.len()));
     Ok(())
 }
 
@@ -129,9 +130,7 @@ fn replace(path: &Path, file: &PackedFile) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let beside = PathBuf::from(name);
+    let beside = path.with_added_extension("new");
     fs::write(&beside, &file.bytes)?;
     set_mode(&beside, file.mode)?;
     fs::rename(beside, path)
@@ -148,11 +147,6 @@ fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {
 #[expect(clippy::unnecessary_wraps, reason = "it can fail on other platforms")]
 fn set_mode(_: &Path, _: u32) -> std::io::Result<()> {
     Ok(())
-}
-
-#[expect(clippy::print_stdout, reason = "the command prints files")]
-fn say(path: &Path, bytes: usize) {
-    println!("{} ({bytes} bytes)", path.display());
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::thread;
 use parking_lot::Mutex;
 
 use crate::flags::Fuzz;
+use crate::say;
 
 const PACKAGE: &str = "steersman-fuzz";
 
@@ -32,30 +33,141 @@ const TOO_SLOW: u32 = 10;
 /// The memory limit, in MB; an input that needs more is a finding.
 const TOO_LARGE: u32 = 2048;
 
-/// A target with its corpus and the binary that runs it.
+/// The binary of all targets.
 #[derive(Debug)]
-struct BuiltTarget {
-    name: String,
-    corpus: PathBuf,
+struct Fuzzer<'a> {
+    root: &'a Path,
     binary: PathBuf,
 }
 
+impl<'a> Fuzzer<'a> {
+    /// Builds the binary of the targets. With an explicit target platform the flags do not apply to build scripts and
+    /// procedural macros, which could not be linked with them.
+    fn build(root: &'a Path, wanted: &[String]) -> Result<Self, String> {
+        let host = host()?;
+        let target_folder = root.join("target/fuzz");
+        let is_small = wanted.iter().all(|name| SMALL.contains(&name.as_str()));
+        let status = Command::new("cargo")
+            .current_dir(root)
+            .args(["build", "--locked", "--profile", "fuzz"])
+            .args(["--package", PACKAGE])
+            .args(is_small.then_some("--no-default-features"))
+            .args(["--features", "libfuzzer", "--target", &host])
+            .env("CARGO_TARGET_DIR", &target_folder)
+            .env("CARGO_ENCODED_RUSTFLAGS", INSTRUMENTATION.join("\u{1f}"))
+            .status()
+            .map_err(|error| format!("cargo could not be started: {error}"))?;
+        if !status.success() {
+            return Err("the fuzz targets could not be built".to_owned());
+        }
+        let binary = target_folder.join(host).join("fuzz").join(PACKAGE);
+        Ok(Self { root, binary })
+    }
+
+    /// Searches with one target, starting from the corpus and the inputs that earlier runs found.
+    fn search(&self, target: &str, fuzz: &Fuzz) -> Result<(), String> {
+        let seconds = fuzz.seconds;
+        say(&format!("{target}: {seconds} s"));
+        let arguments = [
+            format!("-max_total_time={seconds}"),
+            // libFuzzer takes a random seed for zero.
+            format!("-seed={}", fuzz.seed.unwrap_or_default()),
+            "-print_final_stats=1".to_owned(),
+            text(&self.folder("found", target)),
+            text(&self.corpus(target)),
+        ];
+        self.run(target, &arguments)
+    }
+
+    /// Runs the binary on one target, with `arguments` in addition to those of every run, and reports its statistics or
+    /// its finding.
+    fn run(&self, target: &str, arguments: &[String]) -> Result<(), String> {
+        let log_file = self.folder("logs", target).with_extension("txt");
+        let findings = self.folder("findings", target);
+        let io = |error: std::io::Error| format!("{target}: {error}");
+        for needed in [
+            &self.folder("found", target),
+            &self.folder("logs", ""),
+            &findings,
+        ] {
+            fs::create_dir_all(needed).map_err(io)?;
+        }
+        let status = Command::new(&self.binary)
+            .env("FUZZ_TARGET", target)
+            .env("RUST_BACKTRACE", "0")
+            .arg(format!("-artifact_prefix={}/", findings.display()))
+            .arg(format!("-timeout={TOO_SLOW}"))
+            .arg(format!("-rss_limit_mb={TOO_LARGE}"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log_file).map_err(io)?)
+            .status()
+            .map_err(io)?;
+        let log = fs::read_to_string(&log_file).unwrap_or_default();
+        if status.success() {
+            let statistic = |name: &str| {
+                let line = log.lines().find_map(|line| line.strip_prefix(name));
+                line.map_or("?", str::trim).to_owned()
+            };
+            say(&format!(
+                "{target}: no finding; {} inputs, {} of them new",
+                statistic("stat::number_of_executed_units:"),
+                statistic("stat::new_units_added:"),
+            ));
+            return Ok(());
+        }
+        let mut lines = log.lines().rev();
+        let input = lines.find_map(|line| line.split_once("Test unit written to "));
+        let input = input.map_or("the input that the log names", |(_, path)| path);
+        let panicked = log.lines().rfind(|line| line.contains("panicked at"));
+        let no_panic = "No panic: the input was too slow or needed too much memory.";
+        Err(format!(
+            "{target}: a finding ({status}). {}\n  the log: {}\n  again: cargo xtask fuzz {target} --input {input}\n  \
+             after the fix, keep the input in {CORPUS}/{target}",
+            panicked.unwrap_or(no_panic),
+            log_file.display(),
+        ))
+    }
+
+    /// Adds inputs to the corpus that reach code that the corpus does not reach.
+    fn keep(&self, targets: &[String]) -> Result<(), String> {
+        for target in targets {
+            let (corpus, found) = (self.corpus(target), self.folder("found", target));
+            let arguments = ["-merge=1".to_owned(), text(&corpus), text(&found)];
+            self.run(target, &arguments)?;
+        }
+        Ok(())
+    }
+
+    fn corpus(&self, target: &str) -> PathBuf {
+        self.root.join(CORPUS).join(target)
+    }
+
+    fn folder(&self, what: &str, target: &str) -> PathBuf {
+        self.root.join("target/fuzz").join(what).join(target)
+    }
+}
+
 pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
-    let targets = build(root, wanted(root, fuzz)?)?;
+    let targets = wanted(root, fuzz)?;
+    let fuzzer = Fuzzer::build(root, &targets)?;
     if let Some(input) = &fuzz.input {
         let [target] = targets.as_slice() else {
             return Err("name the target of the input".to_owned());
         };
-        return run_target(root, target, &[text(input)]);
+        return fuzzer.run(target, &[text(input)]);
     }
     let waiting = Mutex::new(targets.iter());
+    // The lock is released before the target runs.
+    let next = || waiting.lock().next();
     let findings = Mutex::new(Vec::new());
     let workers = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
-                while let Some(target) = next(&waiting) {
-                    if let Err(finding) = search(root, target, fuzz) {
+                while let Some(target) = next() {
+                    if let Err(finding) = fuzzer.search(target, fuzz) {
                         findings.lock().push(finding);
                     }
                 }
@@ -67,7 +179,7 @@ pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
         return Err(findings.join("\n"));
     }
     if fuzz.keep {
-        return keep(root, &targets);
+        return fuzzer.keep(&targets);
     }
     Ok(())
 }
@@ -87,26 +199,6 @@ fn wanted(root: &Path, fuzz: &Fuzz) -> Result<Vec<String>, String> {
     Ok(fuzz.targets.clone())
 }
 
-/// Takes the next target. The lock is released before the target runs.
-fn next<T>(waiting: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
-    waiting.lock().next()
-}
-
-/// Searches with one target, starting from the corpus and the inputs that earlier runs found.
-fn search(root: &Path, target: &BuiltTarget, fuzz: &Fuzz) -> Result<(), String> {
-    let seconds = fuzz.seconds;
-    say(&format!("{}: {seconds} s", target.name));
-    let arguments = [
-        format!("-max_total_time={seconds}"),
-        // libFuzzer takes a random seed for zero.
-        format!("-seed={}", fuzz.seed.unwrap_or_default()),
-        "-print_final_stats=1".to_owned(),
-        text(&folder(root, "found", &target.name)),
-        text(&target.corpus),
-    ];
-    run_target(root, target, &arguments)
-}
-
 /// Returns the names of the targets, which are the folders in the folder of the corpora.
 fn targets(folder: &Path) -> Result<Vec<String>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -117,34 +209,6 @@ fn targets(folder: &Path) -> Result<Vec<String>, String> {
         .collect();
     names.sort();
     Ok(names)
-}
-
-/// Builds the binary of the targets. With an explicit target platform the flags do not apply to build scripts and
-/// procedural macros, which could not be linked with them.
-fn build(root: &Path, wanted: Vec<String>) -> Result<Vec<BuiltTarget>, String> {
-    let host = host()?;
-    let target_folder = root.join("target/fuzz");
-    let is_small = wanted.iter().all(|name| SMALL.contains(&name.as_str()));
-    let status = Command::new("cargo")
-        .current_dir(root)
-        .args(["build", "--locked", "--profile", "fuzz"])
-        .args(["--package", PACKAGE])
-        .args(is_small.then_some("--no-default-features"))
-        .args(["--features", "libfuzzer", "--target", &host])
-        .env("CARGO_TARGET_DIR", &target_folder)
-        .env("CARGO_ENCODED_RUSTFLAGS", INSTRUMENTATION.join("\u{1f}"))
-        .status()
-        .map_err(|error| format!("cargo could not be started: {error}"))?;
-    if !status.success() {
-        return Err("the fuzz targets could not be built".to_owned());
-    }
-    let binary = target_folder.join(host).join("fuzz").join(PACKAGE);
-    let built = wanted.into_iter().map(|name| BuiltTarget {
-        corpus: root.join(CORPUS).join(&name),
-        binary: binary.clone(),
-        name,
-    });
-    Ok(built.collect())
 }
 
 fn host() -> Result<String, String> {
@@ -159,79 +223,6 @@ fn host() -> Result<String, String> {
         .ok_or_else(|| "rustc -vV does not name its host".to_owned())
 }
 
-/// Runs the binary on one target, with `arguments` in addition to those of every run, and reports its statistics or
-/// its finding.
-fn run_target(root: &Path, built: &BuiltTarget, arguments: &[String]) -> Result<(), String> {
-    let target = built.name.as_str();
-    let log_file = folder(root, "logs", target).with_extension("txt");
-    let findings = folder(root, "findings", target);
-    let io = |error: std::io::Error| format!("{target}: {error}");
-    for needed in [
-        &folder(root, "found", target),
-        &folder(root, "logs", ""),
-        &findings,
-    ] {
-        fs::create_dir_all(needed).map_err(io)?;
-    }
-    let status = Command::new(&built.binary)
-        .env("FUZZ_TARGET", target)
-        .env("RUST_BACKTRACE", "0")
-        .arg(format!("-artifact_prefix={}/", findings.display()))
-        .arg(format!("-timeout={TOO_SLOW}"))
-        .arg(format!("-rss_limit_mb={TOO_LARGE}"))
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(fs::File::create(&log_file).map_err(io)?)
-        .status()
-        .map_err(io)?;
-    let log = fs::read_to_string(&log_file).unwrap_or_default();
-    if status.success() {
-        let statistic = |name: &str| {
-            let line = log.lines().find_map(|line| line.strip_prefix(name));
-            line.map_or("?", str::trim).to_owned()
-        };
-        say(&format!(
-            "{target}: no finding; {} inputs, {} of them new",
-            statistic("stat::number_of_executed_units:"),
-            statistic("stat::new_units_added:"),
-        ));
-        return Ok(());
-    }
-    let mut lines = log.lines().rev();
-    let input = lines.find_map(|line| line.split_once("Test unit written to "));
-    let input = input.map_or("the input that the log names", |(_, path)| path);
-    let panicked = log.lines().rfind(|line| line.contains("panicked at"));
-    let no_panic = "No panic: the input was too slow or needed too much memory.";
-    let corpus = built.corpus.strip_prefix(root).unwrap_or(&built.corpus);
-    Err(format!(
-        "{target}: a finding ({status}). {}\n  the log: {}\n  again: cargo xtask fuzz {target} --input {input}\n  \
-         after the fix, keep the input in {}",
-        panicked.unwrap_or(no_panic),
-        log_file.display(),
-        corpus.display(),
-    ))
-}
-
-/// Adds inputs to the corpus that reach code that the corpus does not reach.
-fn keep(root: &Path, targets: &[BuiltTarget]) -> Result<(), String> {
-    for target in targets {
-        let found = folder(root, "found", &target.name);
-        let arguments = ["-merge=1".to_owned(), text(&target.corpus), text(&found)];
-        run_target(root, target, &arguments)?;
-    }
-    Ok(())
-}
-
-fn folder(root: &Path, what: &str, target: &str) -> PathBuf {
-    root.join("target/fuzz").join(what).join(target)
-}
-
 fn text(path: &Path) -> String {
     path.display().to_string()
-}
-
-#[expect(clippy::print_stdout, reason = "long work reports its progress")]
-fn say(line: &str) {
-    println!("{line}");
 }

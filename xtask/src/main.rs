@@ -60,3 +60,8 @@ fn repository() -> PathBuf {
     let package = package.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     package.parent().unwrap_or(&package).to_path_buf()
 }
+
+#[expect(clippy::print_stdout, reason = "chores print results and progress")]
+fn say(text: &str) {
+    println!("{text}");
+}

@@ -60,21 +60,17 @@ impl GoTypes {
     /// Reads the modules `api`, `apimachinery` and `apiextensions-apiserver` below `k8s.io` in `folder`.
     pub(super) fn read(folder: &Path) -> Result<Self, String> {
         let root = folder.join("k8s.io");
-        let mut packages: Vec<(String, String)> = FOLDERS
-            .iter()
-            .map(|(folder, name)| ((*folder).to_owned(), (*name).to_owned()))
-            .collect();
+        let mut types = Self::default();
+        for (folder, package) in FOLDERS {
+            types.read_folder(&root.join(folder), package)?;
+        }
         for group in names_in(&root.join("api"))? {
             for version in ["v1", "v1beta1", "v2"] {
-                let folder = format!("api/{group}/{version}");
-                if root.join(&folder).is_dir() {
-                    packages.push((folder, format!("{group}.{version}")));
+                let folder = root.join("api").join(&group).join(version);
+                if folder.is_dir() {
+                    types.read_folder(&folder, &format!("{group}.{version}"))?;
                 }
             }
-        }
-        let mut types = Self::default();
-        for (folder, package) in packages {
-            types.read_folder(&root.join(folder), &package)?;
         }
         let mut scalars = Self::default();
         for (path, package) in SCALAR_PACKAGES {

@@ -86,14 +86,10 @@ fn one(text: &str) -> Option<(String, Struct)> {
         if let Some(words) = line.strip_prefix("///") {
             comment.push(words);
         }
-        if let Some(rest) = line.strip_prefix("pub struct ") {
-            read.opaque = rest.contains('(');
+        let as_enum = line.strip_prefix("pub enum ");
+        if let Some(rest) = line.strip_prefix("pub struct ").or(as_enum) {
+            read.opaque = as_enum.is_some() || rest.contains('(');
             name = rest.split([' ', '(', ';', '<']).next();
-            break;
-        }
-        if let Some(rest) = line.strip_prefix("pub enum ") {
-            read.opaque = true;
-            name = rest.split([' ', '<']).next();
             break;
         }
     }

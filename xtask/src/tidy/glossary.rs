@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::docs::spans;
-use super::lexer::{Source, line, offset, tokens};
+use super::lexer::{Source, offset, tokens};
 use super::tree::{File, Tree, Violation, crate_name};
 use super::types::declarations;
 
@@ -26,17 +26,13 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     };
     let declared = declared(tree);
     let mut found = Vec::new();
-    let mut complain = |at: usize, problem: String, remedy: &str| {
-        let violation = Violation::new(PAGE, line(&page.text, at), problem, remedy);
-        found.push(violation);
-    };
     for (at, names) in entries(page).chain(columns(page)) {
         let is_declared = |name| declared.types.contains_key(name) || declared.items.contains(name);
         if !names.iter().any(is_declared) {
             let names = names.join("` or `");
             let problem = format!("no type, function or module is named `{names}`");
             let remedy = "write the name from the code in parentheses behind the word";
-            complain(at, problem, remedy);
+            found.push(page.violation(at, problem, remedy));
         }
     }
     for (at, names) in entries(page) {
@@ -48,7 +44,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
             }
             let problem = format!("types named `{name}` are in {}", crates.join(", "));
             let remedy = "keep the name in one crate, and name the others for what they hold";
-            complain(at, problem, remedy);
+            found.push(page.violation(at, problem, remedy));
         }
     }
     found

@@ -1,6 +1,6 @@
 //! The rule `hygiene`: no ignored tests, no allowed lints, no postponed work, and no home folders.
 
-use super::lexer::{Source, Token, is_word, tokens};
+use super::lexer::{Source, Token, close, is_word, tokens};
 use super::tree::{File, Tree, Violation};
 
 /// Home folders. Each is written in two pieces so that this file passes the rule itself.
@@ -42,22 +42,16 @@ fn check_rust(file: &File) -> Vec<Violation> {
 fn attributes(file: &File, list: &[Token<'_>]) -> Vec<Violation> {
     let text = |index: usize| list.get(index).map_or("", |token| token.text);
     let mut found = Vec::new();
-    for (index, token) in list
-        .iter()
-        .enumerate()
-        .filter(|(_, token)| token.text == "[")
-    {
-        let is_attribute = index > 0
-            && (text(index - 1) == "#"
-                || (index > 1 && text(index - 1) == "!" && text(index - 2) == "#"));
-        if !is_attribute {
+    for index in (0..list.len()).filter(|index| text(*index) == "#") {
+        let open = index + if text(index + 1) == "!" { 2 } else { 1 };
+        if text(open) != "[" {
             continue;
         }
         // `cfg_attr(…, ignore)` ignores a test, too.
-        let conditional = text(index + 1) == "cfg_attr";
-        let end = super::lexer::close(list, index);
-        let last = if conditional { end } else { end.min(index + 2) };
-        for name in &list[index..last] {
+        let conditional = text(open + 1) == "cfg_attr";
+        let end = close(list, open);
+        let last = if conditional { end } else { end.min(open + 2) };
+        for name in &list[open..last] {
             let (problem, remedy) = match name.text {
                 "ignore" => ("a test is ignored", "make it pass, or delete it"),
                 "allow" => (
@@ -66,7 +60,7 @@ fn attributes(file: &File, list: &[Token<'_>]) -> Vec<Violation> {
                 ),
                 _ => continue,
             };
-            found.push(file.violation(token.at, problem.to_owned(), remedy));
+            found.push(file.violation(name.at, problem, remedy));
         }
     }
     found

@@ -75,8 +75,7 @@ fn check_row<'a>(
         let problem = format!("draws `{path}`, which does not exist");
         return vec![page.violation(at, problem, "draw the file that exists")];
     };
-    let source = Source::of(&file.text);
-    let code = source.production();
+    let code = Source::of(&file.text).production();
     let declared = declarations(&tokens(&code));
     // Words after the types are a remark.
     let types = words

@@ -28,8 +28,7 @@ fn check_file(file: &File) -> Vec<Violation> {
     let tag = summary
         .split_once(": ")
         .filter(|(_, sentence)| !sentence.trim().is_empty());
-    let source = Source::of(&file.text);
-    let code = source.production();
+    let code = Source::of(&file.text).production();
     let tokens = tokens(&code);
     match tag.unwrap_or_default().0 {
         "Words" => waits(file, &tokens),
