@@ -94,15 +94,9 @@ async fn weighed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Ve
     let [own, peer, bare, decoded] = in_turns(&world, of, objects, runs).await?;
     world.end().await?;
     let many = objects as f64;
-    let each = |runs: &[Synced], of: &dyn Fn(&Synced) -> u64| {
-        Spread::over(runs, |one| of(one) as f64 / 1e3 / many)
-    };
-    let megabytes = |runs: &[Synced], of: &dyn Fn(&Synced) -> u64| {
-        Spread::over(runs, |one| of(one) as f64 / 1e6)
-    };
-    let read = |one: &Synced| one.read;
-    let resident = |one: &Synced| one.resident;
-    let peak = |one: &Synced| one.peak;
+    let read = |runs: &[Synced]| Spread::over(runs, |one| one.read as f64 / 1e3 / many);
+    let resident = |runs: &[Synced]| Spread::over(runs, |one| one.resident as f64 / 1e3 / many);
+    let peak = |runs: &[Synced]| Spread::over(runs, |one| one.peak as f64 / 1e6);
     let named = format!("{objects} Pods");
     // The peak divided by its limit, per run.
     let allowed = Spread::over(&own, |one| {
@@ -116,19 +110,13 @@ async fn weighed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Ve
         "{peaks}, divided by its limit (1.3 times the resident memory after the sync, plus 32 MB)"
     );
     let mut figures = vec![
-        Figure::new("cache/resident/read", after_reads, "kB", each(&own, &read))
-            .beside(KUBE_RUNTIME, each(&peer, &read))
-            .beside("kube-runtime without managedFields", each(&bare, &read))
+        Figure::new("cache/resident/read", after_reads, "kB", read(&own))
+            .beside(KUBE_RUNTIME, read(&peer))
+            .beside("kube-runtime without managedFields", read(&bare))
             .at_most(3.0),
-        Figure::new(
-            "cache/resident/synced",
-            before_reads,
-            "kB",
-            each(&own, &resident),
-        )
-        .beside(KUBE_RUNTIME, each(&peer, &resident)),
-        Figure::new("cache/peak", peaks, "MB", megabytes(&own, &peak))
-            .beside(KUBE_RUNTIME, megabytes(&peer, &peak)),
+        Figure::new("cache/resident/synced", before_reads, "kB", resident(&own))
+            .beside(KUBE_RUNTIME, resident(&peer)),
+        Figure::new("cache/peak", peaks, "MB", peak(&own)).beside(KUBE_RUNTIME, peak(&peer)),
         Figure::new("cache/peak/share", share, "", allowed)
             .at_most(1.0)
             .guarded(),

@@ -6,14 +6,13 @@ pub(crate) mod document;
 mod others;
 mod pods;
 
-use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub(crate) use others::{Widget, widgets};
 
 /// A kind of objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Sample {
     /// Pods in the form that a Deployment, a scheduler and a kubelet produce; they resemble each other.
     Pod,
@@ -48,12 +47,6 @@ pub const SHARED: &str = "bench.example.com/batch";
 pub const TOGETHER: u64 = 10;
 
 impl Sample {
-    /// Returns the name on the command line.
-    pub(crate) fn name(self) -> String {
-        let value = self.to_possible_value();
-        value.map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-
     /// Returns the name of the resource, for example `widgets.bench.example.com`.
     pub(crate) fn resource(self) -> &'static str {
         match self {
@@ -73,12 +66,11 @@ impl Sample {
     }
 
     pub(crate) fn path(self, namespace: &str) -> String {
-        let (api, plural) = match self {
-            Self::Widget => ("/apis/bench.example.com/v1", "widgets"),
-            Self::Document => ("/apis/docs.example.com/v1", "documents"),
-            _ => ("/api/v1", self.resource()),
-        };
-        format!("{api}/namespaces/{namespace}/{plural}")
+        let resource = self.resource();
+        match resource.split_once('.') {
+            Some((plural, group)) => format!("/apis/{group}/v1/namespaces/{namespace}/{plural}"),
+            None => format!("/api/v1/namespaces/{namespace}/{resource}"),
+        }
     }
 
     pub(crate) fn make(self, number: u64, namespace: &str) -> SampleObject {

@@ -9,17 +9,22 @@ use crate::report::{Figure, IN_JSON, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
 
-const KINDS: [(Sample, &str); 4] = [
-    (Sample::ConfigMap, "ConfigMaps with distinct data"),
-    (Sample::Secret, "Secrets"),
-    (Sample::Event, "Events"),
-    (Sample::Widget, "custom resources"),
+/// The kinds, with their names in ids and in labels.
+const KINDS: [(Sample, &str, &str); 4] = [
+    (
+        Sample::ConfigMap,
+        "config-map",
+        "ConfigMaps with distinct data",
+    ),
+    (Sample::Secret, "secret", "Secrets"),
+    (Sample::Event, "event", "Events"),
+    (Sample::Widget, "widget", "custom resources"),
 ];
 
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec<Figure>> {
     let (objects, runs) = if quick { (200, 1) } else { (10_000, 5) };
     let mut figures = Figures::shown();
-    for (of, what) in KINDS {
+    for (of, name, what) in KINDS {
         let world = worlds.start(of, objects).await?;
         progress(format!("{runs} runs of each cache"));
         let of_each = [Defaults, KubeRuntime, Json];
@@ -29,7 +34,7 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec
         let kilobytes = bytes.unwrap_or_default() as f64 / 1e3;
         let what = format!("{objects} {what}, {kilobytes:.1} kB each");
         let beside = |id: &str, what: String, unit, figure: &dyn Fn(&Synced) -> f64| {
-            let id = format!("kinds/{id}/{}", of.name());
+            let id = format!("kinds/{id}/{name}");
             Figure::new(&id, what, unit, Spread::over(&own, figure))
                 .beside(KUBE_RUNTIME, Spread::over(&peer, figure))
                 .beside(IN_JSON, Spread::over(&json, figure))

@@ -119,17 +119,17 @@ async fn one(documents: u64, is_peer: bool) -> BenchResult<PortFigures> {
         is_peer,
     };
 
-    let mut before = served(&mut world).await?;
+    let mut before: ServedRequests = world.order(Order::Requests).await?;
     let mut operator = Actor::client(&role)?;
     let run = operator.receive().await?;
     let mut phase = async |world: &mut World, run| -> BenchResult<PortPhase> {
-        let now = served(world).await?;
+        let now: ServedRequests = world.order(Order::Requests).await?;
         let requests = now.requests - before.requests;
         before = now;
         Ok(PortPhase { run, requests })
     };
     let published = phase(&mut world, run).await?;
-    let watches = served(&mut world).await?.watches;
+    let ServedRequests { watches, .. } = world.order(Order::Requests).await?;
     let _hidden: u64 = world.order(Order::Hide).await?;
     let run = operator.request(&"hidden").await?;
     let hidden = phase(&mut world, run).await?;
@@ -146,10 +146,6 @@ async fn one(documents: u64, is_peer: bool) -> BenchResult<PortFigures> {
         restarted,
         watches,
     })
-}
-
-async fn served(world: &mut World) -> BenchResult<ServedRequests> {
-    world.order(Order::Requests).await
 }
 
 /// Runs one operator, and reports each time that it has settled: at first, and after each line of the standard input.
