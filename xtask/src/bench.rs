@@ -45,11 +45,6 @@ impl Part {
             Self::Cache | Self::Kinds | Self::Options | Self::Scaling
         )
     }
-
-    /// Returns whether the table is measured only if the flags name it: the compiler works for an hour.
-    fn is_named_only(self) -> bool {
-        self == Self::Build
-    }
 }
 
 /// Measures, prints the tables and their changes, and saves or checks them if the flags say so.
@@ -137,7 +132,8 @@ fn parts(asked: &Bench) -> Result<Vec<Part>, String> {
         ));
     }
     let wanted = |part: &Part| match asked.only.as_slice() {
-        [] => !part.is_named_only() && (part.allows_external() || !is_external),
+        // The compiler works for an hour, so its table is measured only if the flags name it.
+        [] => *part != Part::Build && (part.allows_external() || !is_external),
         only => only.contains(part),
     };
     Ok(Part::value_variants()

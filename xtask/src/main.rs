@@ -1,14 +1,4 @@
-//! The chores of the repository, one subcommand each.
-//!
-//! - `cargo xtask tidy` checks the repository's own rules.
-//! - `cargo xtask ci` runs the steps of continuous integration.
-//! - `cargo xtask schemas` writes the tables of Kubernetes' own types.
-//! - `cargo xtask fuzz` searches for input that makes the API server or a webhook panic or misbehave.
-//! - `cargo xtask conformance` compares the API server with recorded conversations.
-//! - `cargo xtask corpus` compares the API server's answers to manifests with those of another server.
-//! - `cargo xtask seeds` runs seeded simulations of informers, caches and clients.
-//! - `cargo xtask bench` runs the benchmarks.
-//! - `cargo xtask dist` makes the packages of the API server.
+//! The chores of the repository, one subcommand each. `flags.rs` and `cargo xtask help` describe them.
 
 mod flags;
 mod cargo;
