@@ -18,10 +18,11 @@ use steersman_manager::{Manager, Shutdown};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::running::beside_peer;
 use super::words::{ClientRole, LoadTask, MeasuredCache};
 use crate::figures::Figures;
-use crate::process::{Actor, BenchResult, progress, send};
-use crate::report::{Figure, KUBE_RUNTIME, Spread};
+use crate::process::{BenchResult, progress, send};
+use crate::report::Figure;
 use crate::samples::Sample;
 use crate::server::fill::fill;
 
@@ -54,43 +55,36 @@ pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
     };
     let mut figures = Figures::shown();
     for controllers in numbers.iter().copied() {
-        let count = |by, watch_list| {
-            count(LoadTask {
+        let count = async |watch_list| {
+            let task = |by| LoadTask {
                 by,
                 controllers,
                 watch_list,
                 objects,
-            })
+            };
+            beside_peer::<Loaded>(|by| ClientRole::Load(task(by))).await
         };
         let kinds = KINDS.len();
         let plural = if controllers == 1 { "" } else { "s" };
-        let figure = |name: &str, what: &str, own: u64, peer: u64| {
-            let [own, peer] = [own, peer].map(|requests| Spread::one(requests as f64));
+        let figure = |name: &str, what: &str, counts: &[[Loaded; 2]], of: fn(&Loaded) -> u64| {
             let id = format!("load/{name}/{controllers}");
             let what =
                 format!("{what}, {controllers} controller{plural} of the same {kinds} kinds");
-            Figure::new(&id, what, "", own)
-                .beside(KUBE_RUNTIME, peer)
+            Figure::compared(&id, what, "", counts, |one| of(one) as f64)
                 .at_most(kinds as f64)
                 .guarded()
         };
         progress(format!("requests of {controllers} controllers"));
-        let own = count(MeasuredCache::Defaults, true).await?;
-        let peer = count(MeasuredCache::KubeRuntime, true).await?;
+        let counts = [count(true).await?];
         let what = "number of requests with WatchList";
-        figures.add(figure("watch-list", what, own.requests, peer.requests));
-        let own = count(MeasuredCache::Defaults, false).await?;
-        let peer = count(MeasuredCache::KubeRuntime, false).await?;
+        figures.add(figure("watch-list", what, &counts, |one| one.requests));
+        let counts = [count(false).await?];
         let what = "number of lists (the pages of a list count once) without WatchList";
-        figures.add(figure("lists", what, own.lists, peer.lists));
+        figures.add(figure("lists", what, &counts, |one| one.lists));
         let what = "number of watches without WatchList";
-        figures.add(figure("watches", what, own.watches, peer.watches));
+        figures.add(figure("watches", what, &counts, |one| one.watches));
     }
     Ok(figures.all())
-}
-
-async fn count(asked: LoadTask) -> BenchResult<Loaded> {
-    Actor::client(&ClientRole::Load(asked))?.report().await
 }
 
 /// Runs the controllers until they have seen every object, and reports the counts.
