@@ -1,7 +1,6 @@
 //! Runs an integration test that implements a chore and takes its settings from the environment.
 
 use std::ffi::OsString;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -82,29 +81,26 @@ impl OneTest {
     /// the package, in which cargo runs tests.
     fn build(&self, root: &Path) -> Result<(PathBuf, PathBuf), String> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut build = Command::new(cargo)
+        let built = Command::new(cargo)
             .args(["test", "--quiet", "--no-run", "-p", self.package])
             .args(["--test", "it"])
             .args(["--message-format", "json-render-diagnostics"])
             .current_dir(root)
-            .stdout(Stdio::piped())
-            .spawn()
+            .stderr(Stdio::inherit())
+            .output()
             .map_err(|error| format!("cargo could not be started: {error}"))?;
         let mut found = None;
-        if let Some(messages) = build.stdout.take() {
-            for message in Message::parse_stream(BufReader::new(messages)) {
-                if let Ok(Message::CompilerArtifact(artifact)) = message
-                    && artifact.target.name == "it"
-                {
-                    let folder = artifact.manifest_path.parent();
-                    let folder = folder.map_or_else(|| root.to_owned(), |at| at.into());
-                    found = artifact.executable.map(|path| (path.into(), folder));
-                }
+        for message in Message::parse_stream(&built.stdout[..]) {
+            if let Ok(Message::CompilerArtifact(artifact)) = message
+                && artifact.target.name == "it"
+            {
+                let folder = artifact.manifest_path.parent();
+                let folder = folder.map_or_else(|| root.to_owned(), |at| at.into());
+                found = artifact.executable.map(|path| (path.into(), folder));
             }
         }
-        let built = build.wait().map_err(|error| format!("cargo: {error}"))?;
         match found {
-            Some(found) if built.success() => Ok(found),
+            Some(found) if built.status.success() => Ok(found),
             _ => Err(format!("the tests of {} could not be built", self.package)),
         }
     }

@@ -1,6 +1,6 @@
 //! The rule `sizes`: no Rust file is longer than 500 lines, its tests not counted.
 
-use super::lexer::{Source, line};
+use super::lexer::Source;
 use super::tree::{File, Tree, Violation};
 
 /// The largest number of lines of a Rust file, without its `#[cfg(test)]` items.
@@ -11,25 +11,18 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
 }
 
 fn check_file(file: &File) -> Option<Violation> {
-    if file.text.lines().count() <= MOST {
+    let lines = file.text.lines().count();
+    if lines <= MOST {
         return None;
     }
-    let lines = lines(file);
+    let tests = Source::of(&file.text).tests;
+    let tests = tests
+        .into_iter()
+        .map(|test| file.text[test].lines().count());
+    let lines = lines.saturating_sub(tests.sum());
     let problem = format!("has {lines} lines without its tests, more than {MOST}");
     let remedy = "move a part of it to a file with a name of its own";
     (lines > MOST).then(|| Violation::new(&file.path, 0, problem, remedy))
-}
-
-fn lines(file: &File) -> usize {
-    let source = Source::of(&file.text);
-    let tests: usize = source
-        .tests
-        .iter()
-        .map(|range| {
-            line(&file.text, range.end.saturating_sub(1)) - line(&file.text, range.start) + 1
-        })
-        .sum();
-    file.text.lines().count().saturating_sub(tests)
 }
 
 #[cfg(test)]

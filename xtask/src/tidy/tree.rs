@@ -19,13 +19,9 @@ impl File {
     /// Returns whether the whole file is test code: an integration test, a benchmark, or unit tests
     /// in a file of their own.
     pub(crate) fn is_test(&self) -> bool {
-        let name = self.name();
-        name == "tests.rs"
-            || name.ends_with("_tests.rs")
-            || self
-                .path
-                .split('/')
-                .any(|part| part == "tests" || part == "benches")
+        self.path.split('/').any(|part| {
+            matches!(part, "tests" | "benches" | "tests.rs") || part.ends_with("_tests.rs")
+        })
     }
 
     pub(crate) fn violation(
@@ -176,14 +172,10 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<File>) -> std::io::Resul
         if SKIPPED.contains(&name.as_str()) {
             continue;
         }
-        let path = if prefix.is_empty() {
-            name
-        } else {
-            format!("{prefix}/{name}")
-        };
+        let path = format!("{prefix}{name}");
         let kind = entry.file_type()?;
         if kind.is_dir() {
-            collect(&entry.path(), &path, files)?;
+            collect(&entry.path(), &format!("{path}/"), files)?;
         } else if kind.is_file()
             && let Ok(text) = fs::read_to_string(entry.path())
         {

@@ -24,23 +24,19 @@ use crate::samples::{NUMBER, SELECTED, SHARED, TOGETHER};
 const LISTED: u64 = 10_000;
 
 impl Synced {
-    /// Returns the report at the moment at which all objects are cached.
-    fn now(began: Instant) -> BenchResult<Self> {
+    /// Returns the report at the moment at which all objects are cached. The processor time includes background work
+    /// after it.
+    async fn now(began: Instant) -> BenchResult<Self> {
         let seconds = began.elapsed().as_secs_f64();
         let (resident, peak) = memory()?;
+        rest().await;
         Ok(Self {
             seconds,
+            cpu: cpu_time().as_secs_f64(),
             resident,
             peak,
             ..Self::default()
         })
-    }
-
-    /// Measures the processor time of the sync, including background work after it.
-    async fn and_after(mut self) -> Self {
-        rest().await;
-        self.cpu = cpu_time().as_secs_f64();
-        self
     }
 }
 
@@ -78,7 +74,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Be
     let cancel = CancellationToken::new();
     let running = tokio::spawn(cache.run(client_config.clone(), cancel.clone()));
     cache.wait_for_sync().await?;
-    let mut synced = Synced::now(began)?.and_after().await;
+    let mut synced = Synced::now(began).await?;
     let store = informer.store();
     let mut keys = store.keys(&ListOptions::new())?;
     keys.retain(|key| asked.of.makes(key.name()));
@@ -165,7 +161,7 @@ where
     });
     let running = tokio::spawn(reflector(writer, events).for_each(|_| future::ready(())));
     reader.wait_until_ready().await?;
-    let mut synced = Synced::now(began)?.and_after().await;
+    let mut synced = Synced::now(began).await?;
     let all = reader.state();
     let keys = all.iter().map(|object| ObjectRef::from_obj(&**object));
     let keys: Vec<ObjectRef<K>> = keys.filter(|key| asked.of.makes(&key.name)).collect();
