@@ -101,7 +101,7 @@ fn rest() {
 
 async fn start(began: Instant) -> BenchResult<()> {
     let server = ApiServer::new();
-    ask(&server, "/api/v1/namespaces/default").await?;
+    ask(&server, "/api/v1/namespaces/default", |_| false).await?;
     let in_process = began.elapsed();
     let again = Instant::now();
     let server = ApiServer::new();
@@ -115,23 +115,26 @@ async fn start(began: Instant) -> BenchResult<()> {
     })
 }
 
-/// Sends a request in process and reads the response to its end, or to the end of a watch's initial objects.
-async fn ask(server: &ApiServer, uri: &str) -> BenchResult<(u64, Vec<u8>)> {
-    let watches = uri.contains("watch=true");
+/// Sends a request in process, and reads the response to its end, or until a piece of it is the last. Returns the size
+/// in bytes.
+async fn ask(
+    server: &ApiServer,
+    uri: &str,
+    mut is_last: impl FnMut(&[u8]) -> bool,
+) -> BenchResult<u64> {
     let request = Request::get(uri).body(Empty::<Bytes>::new())?;
     let response = server.service().oneshot(request).await?;
     let mut body = response.into_body();
-    let (mut bytes, mut last) = (0, Bytes::new());
+    let mut bytes = 0;
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame?.into_data() {
             bytes += data.len() as u64;
-            last = data;
-        }
-        if watches && ends_initial(&last) {
-            break;
+            if is_last(&data) {
+                break;
+            }
         }
     }
-    Ok((bytes, last.to_vec()))
+    Ok(bytes)
 }
 
 fn ends_initial(piece: &[u8]) -> bool {
@@ -152,7 +155,7 @@ async fn in_process(objects: u64, runs: u32) -> BenchResult<()> {
         bytes = list_in_pages(&server).await?;
         pages.push(rate(bytes, began.elapsed()));
         let began = Instant::now();
-        let (streamed, _) = ask(&server, WATCH_LIST).await?;
+        let streamed = ask(&server, WATCH_LIST, ends_initial).await?;
         watch_list.push(rate(streamed, began.elapsed()));
     }
     send(&InProcess {
@@ -173,18 +176,14 @@ async fn list_in_pages(server: &ApiServer) -> BenchResult<u64> {
     let mut next = String::new();
     loop {
         let uri = format!("{PODS}?limit=500&continue={next}");
-        let request = Request::get(uri).body(Empty::<Bytes>::new())?;
-        let response = server.service().oneshot(request).await?;
-        let mut body = response.into_body();
         let mut head = Vec::new();
-        while let Some(frame) = body.frame().await {
-            if let Ok(data) = frame?.into_data() {
-                bytes += data.len() as u64;
-                if head.is_empty() {
-                    head = data[..data.len().min(2000)].to_vec();
-                }
+        let keep_head = |piece: &[u8]| {
+            if head.is_empty() {
+                head = piece[..piece.len().min(2000)].to_vec();
             }
-        }
+            false
+        };
+        bytes += ask(server, &uri, keep_head).await?;
         let head = String::from_utf8_lossy(&head);
         let Some((_, rest)) = head.split_once("\"continue\":\"") else {
             return Ok(bytes);
