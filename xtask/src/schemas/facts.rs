@@ -40,60 +40,48 @@ pub(super) const ATOMIC: &[&str] = &[
 ];
 
 /// Fields with one owner for each member although their type has one owner: `+structType=granular`.
-pub(super) const GRANULAR: &[(&str, &str)] = &[("core.v1.PersistentVolumeSpec", "claimRef")];
+pub(super) const GRANULAR: &[&str] = &["core.v1.PersistentVolumeSpec.claimRef"];
 
-/// Lists with other rules than the merge code has: the type, the JSON name of the field, and the
-/// content of the brackets in the table.
-pub(super) const LISTS: &[(&str, &str, &str)] = &[
+/// Lists with other rules than the merge code has: the type with the JSON name of the field, and the content of the
+/// brackets in the table.
+pub(super) const LISTS: &[(&str, &str)] = &[
     // listType=map without a patchStrategy: strategic merge patches replace these lists.
     (
-        "apiextensions.v1.CustomResourceDefinitionStatus",
-        "conditions",
+        "apiextensions.v1.CustomResourceDefinitionStatus.conditions",
         "map:type|replace",
     ),
     (
-        "certificates.v1.CertificateSigningRequestStatus",
-        "conditions",
+        "certificates.v1.CertificateSigningRequestStatus.conditions",
         "map:type|replace",
     ),
-    ("core.v1.ResourceRequirements", "claims", "map:name|replace"),
+    ("core.v1.ResourceRequirements.claims", "map:name|replace"),
+    ("core.v1.ResourceStatus.resources", "map:resourceID|replace"),
     (
-        "core.v1.ResourceStatus", "resources", "map:resourceID|replace",
-    ),
-    (
-        "resource.v1.AllocatedDeviceStatus",
-        "conditions",
+        "resource.v1.AllocatedDeviceStatus.conditions",
         "map:type|replace",
     ),
     // listType=atomic with a patchMergeKey: one owner for the list, but a patch merges its elements.
-    ("batch.v1.JobStatus", "conditions", "|by:type"),
-    ("core.v1.PodStatus", "hostIPs", "|by:ip"),
+    ("batch.v1.JobStatus.conditions", "|by:type"),
+    ("core.v1.PodStatus.hostIPs", "|by:ip"),
     // Two listMapKeys, one patchMergeKey.
     (
-        "core.v1.Container",
-        "ports",
+        "core.v1.Container.ports",
         "map:containerPort,protocol=TCP|by:containerPort",
     ),
     (
-        "core.v1.EphemeralContainer",
-        "ports",
+        "core.v1.EphemeralContainer.ports",
         "map:containerPort,protocol=TCP|by:containerPort",
     ),
     (
-        "core.v1.PodSpec",
-        "topologySpreadConstraints",
+        "core.v1.PodSpec.topologySpreadConstraints",
         "map:topologyKey,whenUnsatisfiable|by:topologyKey",
     ),
-    (
-        "core.v1.ServiceSpec",
-        "ports",
-        "map:port,protocol=TCP|by:port",
-    ),
+    ("core.v1.ServiceSpec.ports", "map:port,protocol=TCP|by:port"),
     // patchStrategy=merge on single values.
-    ("core.v1.NodeSpec", "podCIDRs", "set|union"),
-    ("meta.v1.ObjectMeta", "finalizers", "set|union"),
+    ("core.v1.NodeSpec.podCIDRs", "set|union"),
+    ("meta.v1.ObjectMeta.finalizers", "set|union"),
     // listType=atomic, although the merge code merges by name.
-    ("apps.v1.StatefulSetSpec", "volumeClaimTemplates", ""),
+    ("apps.v1.StatefulSetSpec.volumeClaimTemplates", ""),
 ];
 
 /// Types with another form in JSON than their Rust structs.

@@ -48,10 +48,10 @@ fn is_root(found: &Struct) -> bool {
 }
 
 fn check_facts(lines: &BTreeMap<String, String>) -> Result<(), String> {
-    let lists = facts::LISTS.iter().map(|(name, field, _)| (name, field));
-    let granular = facts::GRANULAR.iter().map(|(name, field)| (name, field));
-    for (name, field) in lists.chain(granular) {
-        let line = lines.get(*name).map(String::as_str).unwrap_or_default();
+    let lists = facts::LISTS.iter().map(|(field, _)| field);
+    for field in lists.chain(facts::GRANULAR) {
+        let (name, field) = field.rsplit_once('.').unwrap_or_default();
+        let line = lines.get(name).map(String::as_str).unwrap_or_default();
         if !line.contains(&format!(" {field}:")) {
             return Err(format!("facts.rs: {name} has no field {field}"));
         }
@@ -91,7 +91,7 @@ fn line<'a>(structs: &'a Structs, found: &'a Struct) -> Result<(String, Vec<&'a 
             None => (field.kind.as_str(), field.name != "metadata"),
         };
         let kind = kind_of(structs, &name, json, field, kind, &mut named)?;
-        let is_granular = facts::GRANULAR.contains(&(name.as_str(), json.as_str()));
+        let is_granular = facts::GRANULAR.contains(&format!("{name}.{json}").as_str());
         let tilde = if is_granular { "~" } else { "" };
         let mark = if required { "!" } else { "" };
         fields.insert(format!("{json}{mark}"), format!("{tilde}{kind}"));
@@ -112,11 +112,10 @@ fn kind_of<'a>(
     named: &mut Vec<&'a str>,
 ) -> Result<String, String> {
     if let Some(items) = inner(kind, "std::vec::Vec<") {
-        let fact = facts::LISTS
-            .iter()
-            .find(|(name, field, _)| *name == owner && *field == json);
+        let path = format!("{owner}.{json}");
+        let fact = facts::LISTS.iter().find(|(field, _)| *field == path);
         let rules = match (fact, &field.merge) {
-            (Some((_, _, rules)), _) => (*rules).to_owned(),
+            (Some((_, rules)), _) => (*rules).to_owned(),
             (None, Some(Merge::Set)) => "set".to_owned(),
             (None, Some(Merge::ListMap(keys))) => {
                 let element = lookup(structs, items)?;
