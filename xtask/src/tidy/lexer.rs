@@ -29,13 +29,17 @@ pub(crate) struct Token<'a> {
 impl Source {
     /// Reads a file. Any text is accepted, valid Rust or not.
     pub(crate) fn of(text: &str) -> Self {
-        let (code, comments, literals) = split(text);
-        let tests = test_items(&code);
+        let pieces = pieces(text);
+        let only = |shown| {
+            let others = pieces.iter().filter(|(span, _)| *span != shown);
+            without(text, others.map(|(_, piece)| *piece))
+        };
+        let code = only(Span::Code);
         Self {
+            tests: test_items(&code),
+            comments: only(Span::Comment),
+            literals: only(Span::Literal),
             code,
-            comments,
-            literals,
-            tests,
         }
     }
 
@@ -55,14 +59,20 @@ pub(crate) fn offset(text: &str, part: &str) -> usize {
     part.as_ptr().addr() - text.as_ptr().addr()
 }
 
-/// Returns a text in which the given slices of it are replaced by blanks.
+/// Returns a text in which the given slices of it are replaced by blanks, but for the ends of lines.
 pub(crate) fn without<'a>(text: &'a str, parts: impl Iterator<Item = &'a str>) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for part in parts {
         let at = offset(text, part);
-        blank(&mut bytes[at..at + part.len()]);
+        for byte in &mut bytes[at..at + part.len()] {
+            if *byte != b'\n' {
+                *byte = b' ';
+            }
+        }
     }
-    text_of(bytes)
+    // Slices start and end between characters, so the bytes are valid UTF-8 and no character is replaced.
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// Returns the line of an offset, counted from 1.
@@ -123,27 +133,16 @@ enum Span {
     Code,
 }
 
-/// Returns the code, the comments and the literals of a text.
-fn split(text: &str) -> (String, String, String) {
-    let mut code = text.as_bytes().to_vec();
-    let mut comments = code.clone();
-    let mut literals = code.clone();
-    let mut at = 0;
-    for token in tokenize(text, FrontmatterAllowed::No) {
-        let end = at + token.len as usize;
-        let span = span(token.kind);
-        for (view, shown) in [
-            (&mut code, Span::Code),
-            (&mut comments, Span::Comment),
-            (&mut literals, Span::Literal),
-        ] {
-            if span != shown {
-                blank(&mut view[at..end]);
-            }
-        }
-        at = end;
-    }
-    (text_of(code), text_of(comments), text_of(literals))
+/// Cuts a text into its tokens, each with the view that shows it.
+fn pieces(text: &str) -> Vec<(Span, &str)> {
+    let mut rest = text;
+    let tokens = tokenize(text, FrontmatterAllowed::No);
+    let pieces = tokens.map(|token| {
+        let (piece, behind) = rest.split_at(token.len as usize);
+        rest = behind;
+        (span(token.kind), piece)
+    });
+    pieces.collect()
 }
 
 /// Returns the view that shows a token. Numbers belong to the code.
@@ -165,17 +164,15 @@ fn test_items(code: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
-        if !(text(at) == "#" && text(at + 1) == "[" && text(at + 2) == "cfg") {
+        let is_test = text(at) == "#"
+            && text(at + 1) == "["
+            && text(at + 2) == "cfg"
+            && (text(at + 4) == "test" || (text(at + 4) == "all" && text(at + 6) == "test"));
+        if !is_test {
             at += 1;
             continue;
         }
         let mut behind = close(&tokens, at + 1);
-        let names_test =
-            text(at + 4) == "test" || (text(at + 4) == "all" && text(at + 6) == "test");
-        if !names_test {
-            at = behind;
-            continue;
-        }
         while text(behind) == "#" {
             behind = close(&tokens, behind + 1);
         }
@@ -207,22 +204,6 @@ fn item_end(tokens: &[Token<'_>], mut at: usize) -> usize {
         }
     }
     tokens.len()
-}
-
-/// Replaces all bytes but line ends by blanks.
-fn blank(bytes: &mut [u8]) {
-    for byte in bytes {
-        if *byte != b'\n' {
-            *byte = b' ';
-        }
-    }
-}
-
-/// Converts bytes to text. Blanked ranges start and end at character boundaries, so the bytes are valid
-/// UTF-8 and no character is replaced.
-fn text_of(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 #[cfg(test)]
