@@ -23,9 +23,8 @@ pub(crate) fn stop_with_session() {
 
 #[cfg(unix)]
 fn stop() {
-    use rustix::process::{Signal, getpid, kill_process};
-    // Sending a signal to the own process cannot fail.
-    let _ = kill_process(getpid(), Signal::TERM);
+    // Sending a known signal to the own process cannot fail.
+    let _ = signal_hook::low_level::raise(signal_hook::consts::SIGTERM);
 }
 
 #[cfg(not(unix))]

@@ -1,6 +1,9 @@
 //! Driver: the metrics of this process, with the names of Go's Prometheus client.
 
-use procfs::process::{LimitValue, Process, Stat};
+use std::fs;
+
+use procfs_core::FromRead as _;
+use procfs_core::process::{LimitValue, Limits, Stat, Status};
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Counter, Gauge, Opts, Registry};
@@ -10,49 +13,59 @@ struct ProcessCollector {
     gauges: [(Gauge, ReadGauge); 6],
 }
 
+/// The ticks in which `/proc` counts time: `USER_HZ` of Linux, which is 100 but for alpha and ia64, for which there is no
+/// Rust. Go's package procfs also takes 100.
+const TICKS_PER_SECOND: f64 = 100.0;
+
 /// Computes the value of a gauge; `None` if the system does not report it.
-type ReadGauge = fn(&Process, &Stat) -> Option<f64>;
+type ReadGauge = fn(&Stat) -> Option<f64>;
 
 /// The name, the help and the value of each gauge.
 const GAUGES: [(&str, &str, ReadGauge); 6] = [
     (
         "process_resident_memory_bytes",
         "Resident memory size in bytes.",
-        |_, stat| Some(as_f64(stat.rss.checked_mul(procfs::page_size())?)),
+        |_| {
+            let status = Status::from_file("/proc/self/status").ok()?;
+            Some(as_f64(status.vmrss?.checked_mul(1024)?))
+        },
     ),
     (
         "process_virtual_memory_bytes",
         "Virtual memory size in bytes.",
-        |_, stat| Some(as_f64(stat.vsize)),
+        |stat| Some(as_f64(stat.vsize)),
     ),
     (
         "process_start_time_seconds",
         "Start time of the process since unix epoch in seconds.",
-        |_, stat| {
-            let boot = procfs::boot_time_secs().ok()?;
-            Some(as_f64(boot) + as_seconds(stat.starttime))
-        },
+        |stat| Some(boot_seconds()? + as_seconds(stat.starttime)),
     ),
     (
         "process_threads",
         "Number of OS threads in the process.",
-        |_, stat| Some(as_f64(u64::try_from(stat.num_threads).ok()?)),
+        |stat| Some(as_f64(u64::try_from(stat.num_threads).ok()?)),
     ),
     (
         "process_open_fds",
         "Number of open file descriptors.",
-        |process, _| {
-            // The descriptor that `process` itself holds open is not counted.
-            let open = process.fd_count().ok()?.saturating_sub(1);
+        |_| {
+            // The descriptor of the folder itself is not counted.
+            let open = fs::read_dir("/proc/self/fd")
+                .ok()?
+                .count()
+                .saturating_sub(1);
             Some(as_f64(u64::try_from(open).ok()?))
         },
     ),
     (
         "process_max_fds",
         "Maximum number of open file descriptors.",
-        |process, _| match process.limits().ok()?.max_open_files.soft_limit {
-            LimitValue::Value(most) => Some(as_f64(most)),
-            LimitValue::Unlimited => None,
+        |_| {
+            let limits = Limits::from_file("/proc/self/limits").ok()?;
+            match limits.max_open_files.soft_limit {
+                LimitValue::Value(most) => Some(as_f64(most)),
+                LimitValue::Unlimited => None,
+            }
         },
     ),
 ];
@@ -83,12 +96,7 @@ impl Collector for ProcessCollector {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let read = || {
-            let process = Process::myself().ok()?;
-            let stat = process.stat().ok()?;
-            Some((process, stat))
-        };
-        let Some((process, stat)) = read() else {
+        let Ok(stat) = Stat::from_file("/proc/self/stat") else {
             return Vec::new();
         };
         let seconds = as_seconds(stat.utime.saturating_add(stat.stime));
@@ -99,7 +107,7 @@ impl Collector for ProcessCollector {
         }
         let mut families = self.cpu.collect();
         for (gauge, read) in &self.gauges {
-            if let Some(value) = read(&process, &stat) {
+            if let Some(value) = read(&stat) {
                 gauge.set(value);
                 families.extend(gauge.collect());
             }
@@ -117,7 +125,16 @@ fn as_f64(number: u64) -> f64 {
     number as f64
 }
 
+/// Returns the start of the system in seconds since 1970.
+fn boot_seconds() -> Option<f64> {
+    let kernel = fs::read_to_string("/proc/stat").ok()?;
+    let seconds = kernel
+        .lines()
+        .find_map(|line| line.strip_prefix("btime "))?;
+    Some(as_f64(seconds.parse().ok()?))
+}
+
 /// Returns the seconds of a number of clock ticks.
 fn as_seconds(ticks: u64) -> f64 {
-    as_f64(ticks) / as_f64(procfs::ticks_per_second().max(1))
+    as_f64(ticks) / TICKS_PER_SECOND
 }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulConnection;
 use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -118,7 +117,13 @@ async fn serve_http1(
     let service = service_fn(|request| serve_request(request, connection, server));
     let stream = TokioIo::new(connection.track(stream));
     let protocol = builder.serve_connection(stream, service);
-    drive(protocol, connection, server).await;
+    drive(
+        protocol,
+        http1::Connection::graceful_shutdown,
+        connection,
+        server,
+    )
+    .await;
 }
 
 async fn serve_http2(
@@ -140,7 +145,13 @@ async fn serve_http2(
     });
     let stream = TokioIo::new(connection.track(stream));
     let protocol = builder.serve_connection(stream, service);
-    drive(protocol, connection, server).await;
+    drive(
+        protocol,
+        http2::Connection::graceful_shutdown,
+        connection,
+        server,
+    )
+    .await;
 }
 
 async fn serve_request(
@@ -166,11 +177,12 @@ async fn quiet(connection: &TrackedConnection) {
     }
 }
 
-async fn drive<C>(protocol: C, connection: &TrackedConnection, server: &ConnectionServer)
-where
-    C: GracefulConnection + Future<Output = Result<(), <C as GracefulConnection>::Error>>,
-    <C as GracefulConnection>::Error: std::fmt::Display,
-{
+async fn drive<C: Future<Output = hyper::Result<()>>>(
+    protocol: C,
+    shut_down: fn(Pin<&mut C>),
+    connection: &TrackedConnection,
+    server: &ConnectionServer,
+) {
     let mut protocol = pin!(protocol);
     let mut is_stopping = false;
     loop {
@@ -191,7 +203,7 @@ where
                 }
                 is_stopping = true;
                 // SERVE-3: requests in progress still get their responses.
-                protocol.as_mut().graceful_shutdown();
+                shut_down(protocol.as_mut());
             }
         }
     }

@@ -3,15 +3,14 @@
 //! Invalid JSON inside of the value shows when the value is decoded. A backslash escapes the following byte everywhere,
 //! because outside of strings JSON has no backslash.
 
-use wide::u8x16;
+#[cfg(target_arch = "x86_64")]
+use safe_arch::{cmp_eq_mask_i8_m128i, m128i, move_mask_i8_m128i, set_splat_i8_m128i};
 
 /// The largest number of levels of one value, as in Go's `encoding/json`: no server written in Go accepts an object
 /// with more levels.
 pub(crate) const MAX_DEPTH: usize = 10_000;
 
 const BLOCK: usize = 64;
-/// The number of bytes per comparison instruction, on common server processors.
-const LANES: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Scan {
@@ -156,27 +155,40 @@ impl Nested {
 
 impl Marks {
     fn of(block: &[u8; BLOCK]) -> Self {
-        let (lanes, _) = block.as_chunks::<LANES>();
-        let bytes = [0, 1, 2, 3].map(|at| u8x16::new(lanes[at]));
         // `[` and `{` differ in one bit, and so do `]` and `}`.
-        let curly = bytes.map(|bytes| bytes | u8x16::splat(0x20));
         Self {
-            quotes: places(&bytes, b'"'),
-            backslashes: places(&bytes, b'\\'),
-            opens: places(&curly, b'{'),
-            closes: places(&curly, b'}'),
+            quotes: places(block, 0, b'"'),
+            backslashes: places(block, 0, b'\\'),
+            opens: places(block, 0x20, b'{'),
+            closes: places(block, 0x20, b'}'),
         }
     }
 }
 
-/// Returns one bit per byte, set if the byte is `wanted`.
+/// Returns one bit per byte, set if the byte with the bits of `added` is `wanted`.
 ///
-/// One instruction collects the bits. The compiler does not find it for a plain loop, which takes twice as long per
-/// block.
-fn places(bytes: &[u8x16; BLOCK / LANES], wanted: u8) -> u64 {
-    let wanted = u8x16::splat(wanted);
-    bytes.iter().rev().fold(0, |places, bytes| {
-        places << LANES | u64::from(bytes.simd_eq(wanted).to_bitmask())
+/// One instruction collects the bits of sixteen bytes. The compiler does not find it for the plain loop, which takes
+/// twice as long per block.
+#[cfg(target_arch = "x86_64")]
+fn places(block: &[u8; BLOCK], added: u8, wanted: u8) -> u64 {
+    let splat = |byte: u8| set_splat_i8_m128i(byte.cast_signed());
+    let (added, wanted) = (splat(added), splat(wanted));
+    let (lanes, _) = block.as_chunks::<16>();
+    lanes.iter().rev().fold(0, |places, lane| {
+        let equal = cmp_eq_mask_i8_m128i(m128i::from(*lane) | added, wanted);
+        places << 16 | u64::from(move_mask_i8_m128i(equal).cast_unsigned())
+    })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+use plain_places as places;
+
+/// Does the same as [`places`] on any processor.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn plain_places(block: &[u8; BLOCK], added: u8, wanted: u8) -> u64 {
+    let bytes = block.iter().rev();
+    bytes.fold(0, |places, byte| {
+        places << 1 | u64::from(byte | added == wanted)
     })
 }
 
@@ -218,6 +230,18 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn every_processor_finds_the_same_bytes(
+            block in prop::collection::vec(any::<u8>(), BLOCK),
+            added in prop_oneof![Just(0_u8), Just(0x20)],
+            at in 0..64_usize,
+        ) {
+            let block: [u8; BLOCK] = block.try_into().unwrap();
+            let wanted = block[at] | added;
+            prop_assert_eq!(places(&block, added, wanted), plain_places(&block, added, wanted));
+            prop_assert_eq!(plain_places(&block, added, wanted) >> at & 1, 1);
+        }
+
         // LIST-1
         #[test]
         fn list_1_a_value_ends_where_it_does_byte_by_byte_however_it_comes(
