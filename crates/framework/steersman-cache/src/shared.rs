@@ -114,7 +114,8 @@ impl SharedCache {
         })
     }
 
-    /// Returns an object of a kind known at compile time like [`decoded`](Self::decoded).
+    /// Finds the coverage of `K` by its Rust type, and returns an object as [`decoded`](Self::decoded) does: `None` if
+    /// memory does not hold the object decoded, or if the coverage of `K` is not computed yet.
     pub(crate) fn typed_decoded<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let typed = self.scope.typed.read();
         self.decoded(typed.get(&TypeId::of::<K>())?, key)
@@ -429,9 +430,9 @@ impl SharedCache {
         let _phase = phase.wait_for(is).await;
     }
 
-    /// Waits until the cache runs, and then for the future of `says` on every informer that exists at that moment, at
-    /// most for the sync timeout and until the cache stops. Returns these informers, without those that a read starts
-    /// meanwhile. Returns `None` if the cache did not start in time.
+    /// Waits until the cache runs, and then for the future that `says` returns for every informer that exists at that
+    /// moment, at most for the sync timeout and until the cache stops. Returns these informers, without those that a
+    /// read starts meanwhile. Returns `None` if the cache did not start in time.
     pub(crate) async fn wait_for_all<F: Future<Output = bool>>(
         &self,
         says: impl Fn(InformerEntry) -> F,

@@ -9,7 +9,8 @@ use thiserror::Error as ThisError;
 use crate::condition::LastSeen;
 use crate::write::outcome::is_unknown;
 
-/// An error of a [`Client`](crate::Client).
+/// The error of a read, a write or a wait of a [`Client`](crate::Client). Its methods, such as
+/// [`is_conflict`](Self::is_conflict), classify errors whether the cache, the server or the client made them.
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
@@ -241,7 +242,7 @@ impl Error {
         }
     }
 
-    /// Returns whether an object of that name exists already.
+    /// Returns whether an object was not created because its name is taken.
     pub fn is_already_exists(&self) -> bool {
         match self {
             Self::Api(error) => error.is_already_exists(),

@@ -114,7 +114,7 @@ pub enum ControllerError {
         kind: Kind,
         /// How long the controller waited.
         timeout: Duration,
-        /// The state of the kind in the cache, and how to correct it.
+        /// Why the watched kinds have not synced, each with the remedy if one is known, as text.
         reason: String,
     },
     /// The cache stopped watching a kind while the controller ran.

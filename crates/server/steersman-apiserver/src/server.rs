@@ -112,7 +112,7 @@ impl ApiServer {
         Self::builder().build()
     }
 
-    /// Returns a builder of a server with other options.
+    /// Returns a builder, for a server with options other than the defaults.
     pub fn builder() -> ApiServerBuilder {
         ApiServerBuilder::default()
     }
@@ -125,7 +125,7 @@ impl ApiServer {
         self.service_as(User::admin())
     }
 
-    /// Like [`service`](Self::service), for another user. A user in neither of the groups
+    /// Like [`service`](Self::service), with the requests of `user`. A user in neither of the groups
     /// `system:authenticated` and `system:unauthenticated` counts as authenticated.
     pub fn service_as(&self, user: User) -> ApiService {
         self.drive();

@@ -74,7 +74,8 @@ impl StorageWakers {
         self.wakers.push(Arc::downgrade(waker));
     }
 
-    /// Wakes the watches, or in a round returns when to call [`end_round`](Self::end_round), once per round.
+    /// Wakes the watches if there is no round. Otherwise returns the time to call [`end_round`](Self::end_round), but
+    /// only for the first change in a round.
     #[must_use]
     pub(crate) fn wake(&mut self, now: Instant) -> Option<Instant> {
         match self.ends.filter(|ends| now < *ends) {
@@ -97,7 +98,7 @@ impl StorageWakers {
         }
     }
 
-    /// Wakes the watches at once, and begins a round if there are more than fifty.
+    /// Wakes the watches at once. If there are more than fifty, begins a round: later changes wake them at its end.
     pub(crate) fn wake_all(&mut self, now: Instant) {
         self.wakers.retain(|waker| match waker.upgrade() {
             Some(waker) => {

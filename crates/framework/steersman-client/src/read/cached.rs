@@ -113,10 +113,11 @@ where
     }
 }
 
-/// Returns the object from the answer to the last write of the read's own key, if the read must see nothing else.
+/// Returns the object of a get from the server's answer to the last write of its key, if the cache lacks no other write
+/// that the get must see. Otherwise returns `None`, and the get waits for the cache.
 ///
-/// RYOW-12: the write is remembered only while the informer has not reached its version. The object is decoded as the
-/// informer would decode it.
+/// RYOW-12: the answer is kept only until the informer has reached its version. It is decoded as the informer would
+/// decode the object.
 fn answered<K: Object>(
     shared: &SharedClient,
     kind: &Kind,

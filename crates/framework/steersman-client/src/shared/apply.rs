@@ -56,8 +56,8 @@ impl SharedClient {
         self.inner.intent_key.intent(&manager, options, digest)
     }
 
-    /// Returns what is remembered of the last apply to the object; `None` if the apply has to be sent, because no
-    /// running informer holds the whole objects of the key's namespace.
+    /// Compares an apply with the last apply of the same field manager to the object. Returns `None` if the apply has
+    /// to be sent in any case: it is a dry run, or no running informer holds whole objects in the object's namespace.
     pub(crate) fn last_apply(&self, kind: &Kind, apply: &Apply) -> Option<LastApply> {
         let intent = apply.intent?;
         let untyped = self.cache().untyped_of(kind.gvk(), &apply.key)?;
@@ -69,7 +69,7 @@ impl SharedClient {
     }
 
     /// CLIENT-12: returns whether an apply to this version of the object would change nothing: the field manager owns
-    /// exactly the fields of the document, and they have its values.
+    /// exactly the fields of the document, and they have the values of the document.
     pub(crate) fn is_applied(&self, kind: &Kind, apply: &Apply, version: &ResourceVersion) -> bool {
         let untyped = self.cache().untyped_of(kind.gvk(), &apply.key);
         let known = untyped.zip(apply.intent);
@@ -184,7 +184,8 @@ impl SharedClient {
     }
 }
 
-/// CLIENT-11: returns the error of an apply that the server refused because the object is not as it was found.
+/// CLIENT-11: turns the server's refusal of an apply into [`Error::NotAsFound`] if the apply was for the object with a
+/// certain uid, or for no existing object, and that is not the state on the server. Returns other errors unchanged.
 fn not_as_found(refused: Error, kind: &Kind, key: &ObjectKey, to: &ApplyTo) -> Error {
     match refused {
         Error::Api(source)

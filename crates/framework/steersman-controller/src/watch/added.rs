@@ -75,7 +75,8 @@ struct WatchMember<R: RequestKey> {
     removed: CancellationToken,
 }
 
-/// Runs a watch of the set in one controller; see [`follow_kind`].
+/// Calls [`follow_kind`] for one watch in one controller. The Rust type of the watched objects is erased, so that a
+/// [`WatchSet`] can hold watches of several types.
 type Follow<R> =
     Arc<dyn Fn(Cache, Sink<R>, CancellationToken) -> BoxFuture<'static, PumpEnd> + Send + Sync>;
 
@@ -94,7 +95,8 @@ impl<P: ControllerTarget> WatchSet<P> {
         }
     }
 
-    /// Adds a watch of a kind until the returned value is dropped. Existing objects are creations of low priority.
+    /// Adds a watch of a kind until the returned value is dropped. Objects that exist already arrive as create events
+    /// of low priority.
     ///
     /// Nothing is declared: the roles of `cargo steersman generate` do not name the kind, even if the watch is
     /// [`Watch::owned`], and the index of [`handler::indexed`](crate::handler::indexed()) is not checked.
@@ -110,7 +112,7 @@ impl<P: ControllerTarget> WatchSet<P> {
         };
         let mut id = 0;
         self.shared.members.send_modify(|members| {
-            // The id is taken within the lock of the sender, so that watches join in the order of their ids.
+            // The id is taken under the lock of `members`, so that watches join in the order of their ids.
             id = self.shared.last_id.fetch_add(1, Ordering::Relaxed) + 1;
             Arc::make_mut(members).insert(id, member);
         });
@@ -133,7 +135,8 @@ impl<P: ControllerTarget> WatchSet<P> {
             removed = Arc::make_mut(members).remove(&id);
             removed.is_some()
         });
-        // SRC-5: the watch ends here, after the lock of the sender was released.
+        // SRC-5: the token ends the watch in every controller. It is cancelled outside the closure above, which runs
+        // under the lock of `members`, because the tasks that it wakes may need that lock.
         if let Some(member) = removed {
             member.removed.cancel();
         }

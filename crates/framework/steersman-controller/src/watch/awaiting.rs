@@ -18,7 +18,8 @@ use crate::watch::handling::HandledEvent;
 /// The interval of the log lines about a handler that waits.
 const REMINDERS: Duration = Duration::from_secs(60);
 
-/// The pause before a handler is called again although the awaited kind had synced before its last call failed.
+/// The pause before each wait but the first for one event. The handler has failed again although the kind had synced,
+/// so without a pause it would be called in a tight loop.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl<R: RequestKey> Sink<R> {
@@ -27,7 +28,8 @@ impl<R: RequestKey> Sink<R> {
     /// No handler waits for a kind that is neither served nor declared: an optional kind may never be served.
     pub(crate) fn awaited_by(&self, error: &Error) -> Option<Unsynced> {
         if error.downcast_ref::<TookTooLong>().is_some() {
-            // The function may have waited for a kind of this controller; the workers start only after its first sync.
+            // A function that took too long may have waited in a read for a kind of this controller. `waiting_for`
+            // returns the kinds that have not synced, until the workers start.
             return self.status.waiting_for().into_iter().next();
         }
         let unsynced = unsynced_in(error.source())?;
@@ -52,7 +54,7 @@ impl<K: Object, P: ControllerTarget> HandledEvent<'_, K, P> {
         let synced = self.sink.client.cache().first_sync(&unsynced.kind);
         let mut synced = pin!(synced);
         while timeout(REMINDERS, &mut synced).await.is_err() {
-            // The status and the log of a waiting controller tell of its kinds already.
+            // A controller that waits for its kinds shows them in its status and in the log itself.
             if !self.sink.status.is_waiting() {
                 self.remind(unsynced);
             }

@@ -8,7 +8,7 @@ use crate::entry::RawEntry;
 use crate::event::{Certainty, Event, Origin, RawEvent};
 use crate::fanout::sync_marker::SyncMarker;
 
-/// The capacity that the table keeps after it was emptied, for the next time the subscriber falls behind.
+/// The capacity that `positions` keeps after it was emptied, for the next time the subscriber falls behind.
 const KEPT: usize = 2048;
 
 /// The events that one subscriber has not taken yet.
@@ -39,9 +39,11 @@ enum Waiting {
 /// The coalesced change of a key, from the version that the subscriber took last to the current version.
 #[derive(Debug)]
 struct CollapsedChange {
+    /// The version that the subscriber took last; `None` if no object had the key for the subscriber.
     taken: Option<RawEntry>,
-    /// The final version of the object that the subscriber took, if it was deleted.
+    /// The final version of the object in `taken`, if that object was deleted after the subscriber took it.
     ended: Option<(RawEntry, Certainty)>,
+    /// The current version, with the origin of its event; `None` if no object has the key now.
     now: Option<(RawEntry, Origin)>,
 }
 

@@ -15,8 +15,8 @@ pub(crate) struct StorageChanges {
     by_storage: Arc<Mutex<HashMap<StorageKey, StorageWakers>>>,
 }
 
-/// The interval (round) until many watches are woken again. It ends when this value is dropped: after its time, or
-/// together with its runtime.
+/// A round of one storage: the time in which changes do not wake its many watches at once, see [`StorageWakers`].
+/// Dropping this value ends the round: when its time is over, or when the tokio runtime shuts down.
 struct Round {
     changes: StorageChanges,
     storage: StorageKey,
@@ -31,7 +31,7 @@ impl StorageChanges {
         by_storage.entry(storage.clone()).or_default().add(waker);
     }
 
-    /// Wakes the watches of these storages: a few at once, many at the end of their interval (SRV-WATCH-3).
+    /// Wakes the watches of these storages: at once, or at the end of the round that a storage is in (SRV-WATCH-3).
     pub(crate) fn notify(&self, changed: &[StorageKey]) {
         let has_timer = Handle::try_current().is_ok();
         let now = Instant::now().into_std();
@@ -42,7 +42,7 @@ impl StorageChanges {
                 continue;
             };
             if !has_timer {
-                // Outside a tokio runtime no task can wake the watches at the end of the interval.
+                // Outside a tokio runtime no task can wake the watches at the end of a round.
                 wakers.wake_all(now);
             } else if let Some(ends) = wakers.wake(now) {
                 rounds.push((storage.clone(), ends));

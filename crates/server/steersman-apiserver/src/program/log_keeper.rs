@@ -24,8 +24,8 @@ impl Drop for FailAtEnd {
     }
 }
 
-/// Starts to append writes to the log. With `Durability::Fsync` a thread appends, because the disk may take long.
-/// Otherwise the threads of the requests append, and that thread repeats what failed.
+/// Starts to append writes to the log. With `Durability::Fsync` only the thread `write-ahead-log` appends, because the
+/// disk may take long. Otherwise the threads of the requests append, and `write-ahead-log` repeats failed appends.
 pub(super) fn start(
     program: &'static str,
     log: WriteAheadLog,
@@ -49,7 +49,7 @@ pub(super) fn start(
 #[derive(Clone)]
 struct GroupAppender {
     writer: Arc<Mutex<LogWriter>>,
-    /// The bytes of a group, in a buffer that the next group uses again.
+    /// The bytes to append for the current [`WalGroup`]. The next group uses the same buffer, to avoid an allocation.
     payload: Vec<u8>,
 }
 

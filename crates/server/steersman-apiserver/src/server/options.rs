@@ -97,8 +97,8 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets the token in the kubeconfigs of the listeners, which is one of [`User::admin`], instead of a new one
-    /// for each listener.
+    /// Sets the bearer token in the kubeconfigs of the listeners, which authenticates as [`User::admin`]. Default: a
+    /// new token for each listener.
     pub fn admin_token(mut self, token: impl Into<String>) -> Self {
         self.admin_token = Some(token.into());
         self
@@ -121,8 +121,8 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Adds an issuer of ServiceAccounts' tokens (`--service-account-issuer`). The first is that of
-    /// new tokens, and tokens of all are accepted. Default `https://kubernetes.default.svc`.
+    /// Adds an issuer of ServiceAccounts' tokens (`--service-account-issuer`). New tokens name the first issuer, and
+    /// tokens of every added issuer are accepted. Default `https://kubernetes.default.svc`.
     pub fn service_account_issuer(mut self, issuer: impl Into<String>) -> Self {
         self.registry.tokens.issuers.push(issuer.into());
         self
@@ -144,7 +144,7 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Adds keys of accepted ServiceAccounts' tokens, in PEM (`--service-account-key-file`): public keys, certificates
+    /// Adds keys that verify ServiceAccounts' tokens, in PEM (`--service-account-key-file`): public keys, certificates
     /// or private keys, one or several. Tokens of the signing key are accepted in any case.
     pub fn service_account_keys(mut self, pem: impl Into<String>) -> Self {
         self.registry.tokens.keys.push(pem.into());
@@ -165,8 +165,8 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets the audiences of the server (`--api-audiences`): those of tokens that are requested
-    /// without audiences, and those that requests to the server need. Default: the issuers.
+    /// Sets the audiences of the server (`--api-audiences`). A token that is requested without audiences gets all of
+    /// them, and the token of a request to the server must have one of them. Default: the issuers.
     pub fn api_audiences<A: Into<String>>(
         mut self,
         audiences: impl IntoIterator<Item = A>,
@@ -285,7 +285,8 @@ impl ApiServerBuilder {
     }
 
     /// Starts with the state of another server instead of Kubernetes' initial namespaces: uids, resource versions and
-    /// managedFields are kept. Watches can resume from the snapshot's revision; earlier ones are answered 410.
+    /// managedFields are kept. Watches can resume from the snapshot's revision on; watches from earlier revisions are
+    /// answered 410.
     pub fn restore(self, snapshot: Snapshot) -> Self {
         self.recover(snapshot.into())
     }
@@ -297,9 +298,9 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Adds every change to a write-ahead log, which a task of the caller keeps: requests are answered,
-    /// and watches see changes, when they are in the log. Methods of the server that write directly
-    /// return before; [`WriteAheadLog::settled`] waits for their changes. Default: no log.
+    /// Adds every change to a write-ahead log, which a task of the caller keeps: a request is answered, and watches see
+    /// its changes, when its changes are in the log. Methods of the server that write directly return before that;
+    /// [`WriteAheadLog::settled`] waits for their changes. Default: no log.
     pub fn log_writes(mut self, log: &WriteAheadLog) -> Self {
         self.wal = Some(log.clone());
         self

@@ -39,12 +39,12 @@ struct WalState {
     /// Notified when a group is in the log, or could not be appended.
     settled: Notify,
     wake: OnceLock<WakeWatches>,
-    /// Set if the threads of the requests append, instead of a task.
+    /// The function with which the threads of requests append transactions; unset if a task appends them.
     now: OnceLock<Mutex<AppendNow>>,
 }
 
 impl WriteAheadLog {
-    /// Creates the log of one server.
+    /// Creates an empty log, for [`log_writes`](crate::ApiServerBuilder::log_writes) of one server.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -57,7 +57,7 @@ impl WriteAheadLog {
         &self,
         append: impl FnMut(&WalGroup) -> Result<(), String> + Send + 'static,
     ) {
-        // A log is kept in one place: a second call changes nothing.
+        // Only the first call has an effect, because a log is kept in one place.
         let _ = self.shared.now.set(Mutex::new(Box::new(append)));
         self.announce();
     }

@@ -84,7 +84,8 @@ fn differs<'a>(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> EvalOutcome<'
     equality(run, a, b, size).map(|equal| Value::Bool(!equal))
 }
 
-/// Appends values to the list or map `values[0]`, which grows in place if nothing else refers to it.
+/// Adds the other values to `values[0]`: to a map a key and its value, or another map; to a value of another type one
+/// value, as `+` does. A list or map to which nothing else refers grows in place, and is not copied.
 pub(crate) fn grown<'a>(run: &mut Run<'_>, mut values: Vec<Value<'a>>) -> EvalOutcome<'a> {
     let rest = values.split_off(1);
     let of = values.pop().unwrap_or(Value::Null);
@@ -158,7 +159,8 @@ pub(super) fn add<'a>(run: &mut Run<'_>, a: Value<'a>, b: &Value<'a>) -> EvalOut
     })
 }
 
-/// Concatenates two lists from a schema. In a `set` or `map`, an item of `b` replaces the same item of `a`.
+/// Concatenates two lists, of which `a` is a part of an object. If the `x-kubernetes-list-type` of `a` is `set` or
+/// `map`, an item of `b` replaces the same item of `a`.
 fn merged<'a>(run: &mut Run<'_>, a: &Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
     let mut items = a.items()?;
     let more = b.items()?;

@@ -240,8 +240,8 @@ impl RuleCheck {
         Ok(())
     }
 
-    /// Evaluates a rule's `messageExpression`. `None` if it is absent, or its text unusable; fails if the budget is
-    /// spent.
+    /// Evaluates a rule's `messageExpression`. Returns `None` if the rule has none, if it cannot be evaluated, or if
+    /// its text is empty, too long or of several lines. Fails if it exceeds `CALL_LIMIT` or the rest of the budget.
     fn message(
         &mut self,
         rule: &ValidationRule,

@@ -15,7 +15,7 @@ use crate::requests::{metadata, subresource_fields};
 pub(crate) enum Ownership<'a> {
     /// The field manager in these options becomes the owner of the fields that the write changes.
     Track(&'a WriteOptions),
-    /// They are already computed, as JSON; `None` for no managedFields.
+    /// The managedFields are already computed, as JSON; `None` for no managedFields.
     Given(Option<String>),
 }
 
@@ -81,7 +81,8 @@ pub(crate) fn replicas_path(resource: &Resource) -> Vec<PathElement> {
     keys.map(|key| PathElement::field(key)).collect()
 }
 
-/// What the client sent of a new object, as far as it decides about the owners of fields that the server sets.
+/// The fields of a new object that the client left out or sent empty. They are noted before the server sets fields, to
+/// decide later which fields the client's field manager owns.
 #[derive(Debug, Default)]
 pub(crate) struct SentFields {
     /// The fields of the spec that the client did not send and the server sets. They have no owner.
@@ -90,7 +91,7 @@ pub(crate) struct SentFields {
     emptied: Vec<(bool, String)>,
 }
 
-/// Returns which fields the client left to the server, from a new object as it was sent.
+/// Returns the fields of a new object that the client left out or sent empty; `object` is the object as it was sent.
 pub(crate) fn sent_fields(resource: &Resource, object: &Value) -> SentFields {
     if !resource.built_in {
         return SentFields::default();
@@ -144,8 +145,8 @@ pub(crate) fn sent(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")
 }
 
-/// Returns the metadata that a request sent to a subresource which does not store it, and which its manager owns all
-/// the same, as upstream. Null stands for a field that the request left out.
+/// Returns the metadata in a write to a subresource that does not store metadata: the field manager owns these fields
+/// all the same, as in Kubernetes. Null stands for a field that the request left out.
 pub(crate) fn named_beside(
     resource: &Resource,
     subresource: Subresource,

@@ -1,4 +1,5 @@
-//! Machine: what both kinds of admission policies share: which writes they match, match conditions, and variables.
+//! Machine: the parts that validating and mutating admission policies share: the writes that they match, match
+//! conditions, and variables.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/generic`.
 
@@ -23,7 +24,7 @@ pub(crate) struct Constraints {
     pub(crate) excluded: RegisteredWebhook,
 }
 
-/// What validating and mutating policies share: which writes they match, match conditions, and variables.
+/// The parts that validating and mutating policies share: the writes that they match, match conditions, and variables.
 #[derive(Debug)]
 pub(crate) struct Policy {
     pub(crate) name: String,
@@ -114,7 +115,8 @@ impl<R: Rules> BoundPolicy<R> {
 }
 
 impl Policy {
-    /// Compiles the shared parts of a policy. Also returns the variables that its validations or mutations may use.
+    /// Compiles the parts that validating and mutating policies share. Also returns the environment with the variables
+    /// that the validations or mutations of the policy may use.
     fn compile<'a>(policy: &Json, bindings: impl Iterator<Item = &'a Json>) -> (Self, Environment) {
         let name = text(&policy["metadata"]["name"]);
         let spec = &policy["spec"];
@@ -145,7 +147,8 @@ impl Policy {
         (policy, environment)
     }
 
-    /// Returns whether the match conditions are true. One that fails is false with `Ignore`, otherwise an error.
+    /// Returns whether the match conditions are true. If they cannot be evaluated, they are false with
+    /// `failurePolicy: Ignore`, and otherwise the error is returned.
     pub(crate) fn is_met(&self, values: &[(&str, Value<'_>)]) -> Result<bool, String> {
         let held = all_hold(&self.conditions, values);
         if self.ignores_failure {

@@ -176,7 +176,7 @@ fn is_blank(text: &Option<String>) -> bool {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeleteOptions {
-    /// `dryRun`: with `All`, the only valid value, nothing is deleted; empty deletes.
+    /// All values of `dryRun`: with `All`, the only valid value, nothing is deleted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dry_run: Vec<String>,
     /// `gracePeriodSeconds`: the time that the object has to shut down; `None` for the default of its kind.
@@ -271,7 +271,7 @@ pub enum Deleted {
     Held(VersionedObject),
 }
 
-/// One page of a list.
+/// The objects of one page of a list, with the list's metadata.
 #[derive(Debug, Clone, Default)]
 pub struct StoredPage {
     /// The objects on this page, sorted by namespace and name.
@@ -296,7 +296,7 @@ impl StoredPage {
     }
 }
 
-/// One event of a watch.
+/// A message of a watch to its client: a change of one object, a bookmark, or the error that ends the watch.
 #[derive(Debug, Clone)]
 pub enum WatchEvent {
     /// An object was created, or a change made it match the selectors of the watch.

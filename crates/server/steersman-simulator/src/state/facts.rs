@@ -33,7 +33,7 @@ pub(crate) enum SimulatedKind {
     Budget,
 }
 
-/// What the simulator knows of one kind.
+/// The names of one kind's resource and of its controller's ServiceAccount: a row of [`KINDS`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KindRow {
     pub(crate) kind: SimulatedKind,
@@ -152,7 +152,7 @@ pub(crate) struct PodTally {
 }
 
 impl SimulatedKind {
-    /// Returns the name in the Events of this kind's controller (`source.component`).
+    /// Returns the name under which this kind's controller reports Events (`source.component`).
     pub(crate) fn component(self) -> &'static str {
         match self {
             Self::DaemonSet => "daemonset-controller",
@@ -389,7 +389,8 @@ pub(crate) fn controller_reference(owner: &Stored) -> Value {
     })
 }
 
-/// Returns an `IntOrString`: the number, or the percentage of `total` rounded up or down; at least zero.
+/// Returns the number that an `IntOrString` means: its integer, or its percentage of `total`, rounded up if `up` and
+/// down otherwise. A negative or invalid value counts as 0.
 pub(crate) fn scaled_value(value: &Value, total: i64, up: bool) -> i64 {
     if let Some(number) = value.as_i64() {
         return number.max(0);

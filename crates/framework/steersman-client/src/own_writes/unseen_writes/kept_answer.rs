@@ -26,7 +26,7 @@ impl AnswerBudget {
     /// Keeps the body of an answer; returns `None` if the kept answers would exceed [`MOST_BYTES`].
     pub(crate) fn keep(&self, body: &Bytes) -> Option<KeptAnswer> {
         let before = self.0.fetch_add(body.len(), Ordering::Relaxed);
-        // If the answers exceed the limit, `kept` is dropped below, which gives its bytes back.
+        // Above `MOST_BYTES`, `kept` is dropped on return, and its `KeptBytes` subtracts its length from the budget.
         let kept = KeptAnswer(Arc::new(KeptBytes {
             body: body.clone(),
             budget: self.clone(),

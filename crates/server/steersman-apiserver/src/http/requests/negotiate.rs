@@ -50,14 +50,16 @@ const STREAMED: [&str; 2] = [
     "application/vnd.kubernetes.protobuf;stream=watch",
 ];
 
-/// The upstream component that parses an Accept header; its messages differ.
+/// The upstream components that parse an Accept header. They accept different headers, and refuse with different
+/// messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AcceptReader {
-    /// A go-restful route of a built-in kind, and the handler behind it.
+    /// First go-restful, which knows the media types of each route, and then the handler of the route: for built-in
+    /// kinds and their discovery documents.
     Route,
-    /// A go-restful route of a built-in kind, on a path that also supports watches, and the handler behind it.
+    /// The same as `Route`, with the media types of watch events: for lists and watches of built-in kinds.
     Watchable,
-    /// A handler without a go-restful route: custom resources and the documents of the aggregator.
+    /// The handler alone: for custom resources and the documents of the aggregator.
     Handler,
 }
 
