@@ -4,9 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures::FutureExt as _;
+use futures::channel::oneshot;
+use futures::future::BoxFuture;
 use steersman_api::{Answer, Error, Mapper, PreparedRequest};
 use steersman_object::{Kind, ResourceVersion, panic_text};
 use tokio::sync::watch;
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::sleep;
 use tracing::Instrument as _;
 
@@ -172,23 +176,27 @@ impl RequestSender {
             guarded(&write, || observer.began(&write));
         }
         let in_flight_write = self.in_flight.begin();
+        let (tell, answer) = oneshot::channel();
         let attempt = async move {
             let sent = request.send().await;
             note(own.as_deref(), &observers, &write, &sent);
             drop(in_flight_write);
-            sent
+            // If the caller was dropped, nothing waits for the answer.
+            let _ = tell.send(sent);
         };
-        match tokio::spawn(attempt.in_current_span()).await {
-            Ok(sent) => sent,
-            Err(ended) => match ended.try_into_panic() {
-                Ok(panic) => resume_unwind(panic),
-                Err(_) => Err(Error::Transport {
-                    info: Box::new(info),
-                    endpoint: None,
-                    cause: "the runtime ended before the answer came".to_owned(),
-                }),
-            },
+        let task = spawn(attempt.in_current_span().boxed());
+        if let Ok(sent) = answer.await {
+            return sent;
         }
+        // The task ended without an answer.
+        if let Some(Ok(panic)) = task.await.err().map(JoinError::try_into_panic) {
+            resume_unwind(panic);
+        }
+        Err(Error::Transport {
+            info: Box::new(info),
+            endpoint: None,
+            cause: "the runtime ended before the answer came".to_owned(),
+        })
     }
 
     /// Waits until the request may be sent again, or returns `error` if it may not or the server names no time.
@@ -238,6 +246,11 @@ impl RequestSender {
             before: before.unwrap_or_default(),
         }
     }
+}
+
+/// Spawns a task. It is not generic, so that an operator does not compile tokio's tasks for each type of an answer.
+fn spawn(attempt: BoxFuture<'static, ()>) -> JoinHandle<()> {
+    tokio::spawn(attempt)
 }
 
 fn note<T>(

@@ -1,5 +1,6 @@
 //! Driver: the wiring of one watch: reads a subscription, and passes each event to predicate, handler and queue.
 
+use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,6 +25,9 @@ pub(crate) struct InformerWatch<K: Object, P: ControllerTarget> {
     pub(crate) route: EventRoute<K, P>,
 }
 
+/// A namespace; `None` stands for all.
+type Namespace = Option<Arc<str>>;
+
 /// A watch in a cache that holds named namespaces, which may be added and removed at run time.
 struct FollowedScope<K: Object, P: ControllerTarget> {
     changes: Receiver<u64>,
@@ -31,7 +35,9 @@ struct FollowedScope<K: Object, P: ControllerTarget> {
     cache: Cache,
     sink: Sink<P::Key>,
     namespaces: FollowedNamespaces,
-    /// The subscriptions without a task (pump) that reads their events.
+    /// The informers with a task (pump) that reads their events, by namespace.
+    read: BTreeMap<Namespace, NamespacedInformer<K>>,
+    /// The subscriptions without such a task.
     new: Vec<(NamespacedInformer<K>, Subscription<K>)>,
 }
 
@@ -77,6 +83,7 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
             cache: cache.clone(),
             sink: sink.clone(),
             namespaces: FollowedNamespaces::default(),
+            read: BTreeMap::new(),
             new: Vec::new(),
         };
         this.subscribe()?;
@@ -104,9 +111,12 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
                     break;
                 },
                 Some(end) = pumps.join_next(), if !pumps.is_empty() => match end {
-                    Ok(informer) => if !self.namespaces.end(&informer) {
-                        break;
-                    },
+                    Ok(namespace) => {
+                        let ended = self.read.remove(&namespace);
+                        if ended.is_none_or(|informer| !self.namespaces.end(&informer)) {
+                            break;
+                        }
+                    }
                     Err(error) => if let Ok(panic) = error.try_into_panic() {
                         resume_unwind(panic);
                     },
@@ -123,10 +133,7 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
     }
 
     /// Spawns the tasks that read new subscriptions. Each receiver resolves when the initial objects are in the queue.
-    fn spawn_new(
-        &mut self,
-        pumps: &mut JoinSet<NamespacedInformer<K>>,
-    ) -> Vec<oneshot::Receiver<()>> {
+    fn spawn_new(&mut self, pumps: &mut JoinSet<Namespace>) -> Vec<oneshot::Receiver<()>> {
         let new = self.new.drain(..).map(|(informer, subscription)| {
             let (tell, synced) = oneshot::channel();
             let run = pump(
@@ -135,7 +142,9 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
                 self.sink.clone(),
                 tell,
             );
-            pumps.spawn(run.map(|_| informer));
+            let namespace = informer.namespace().cloned();
+            self.read.insert(namespace.clone(), informer);
+            spawn(pumps, run.map(|_| namespace).boxed());
             synced
         });
         new.collect()
@@ -151,6 +160,11 @@ impl<K: Object, P: ControllerTarget> AnySource<P::Key> for InformerWatch<K, P> {
             PumpEnd::Finished
         })
     }
+}
+
+/// Spawns a task. It is not generic, so that an operator does not compile tokio's tasks for each of its kinds.
+fn spawn(pumps: &mut JoinSet<Namespace>, run: BoxFuture<'static, Namespace>) {
+    pumps.spawn(run);
 }
 
 async fn pump<K: Object, P: ControllerTarget>(

@@ -8,11 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::{FutureExt as _, join_all};
 use steersman_client::{Client, WriteObserver};
 use steersman_object::Kind;
 use steersman_workqueue::{Metrics as QueueMetrics, Queue};
-use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -129,10 +128,10 @@ fn watch<R: RequestKey>(
         cluster: None,
     };
     let mut tasks = ControllerTasks::default();
-    let (awaited, initial) = start_sources(sources, &start, sink, &mut tasks.pumps)?;
+    let (awaited, initial) = start_sources(sources, &start, sink, &mut tasks)?;
     let overdue = OverdueReconciles::new(settings.longest_reconcile());
     let overdue = report_overdue(overdue, queue.clone(), metrics.clone(), name.clone());
-    tasks.pumps.spawn(overdue);
+    tasks.spawn_pump(overdue.boxed());
     let recent = RecentReconciles::new();
     let shown = recent.clone();
     status.shows_recent(move || shown.read());
@@ -172,7 +171,7 @@ fn start_sources<R: RequestKey>(
     sources: Sources<R>,
     start: &StartContext,
     mut sink: Sink<R>,
-    pumps: &mut JoinSet<PumpEnd>,
+    tasks: &mut ControllerTasks,
 ) -> Result<(Vec<Kind>, InitialSets), ControllerError> {
     let (mut awaited, mut initial) = (Vec::new(), InitialSets::new());
     for watch in sources.watches {
@@ -180,7 +179,7 @@ fn start_sources<R: RequestKey>(
         sink.metrics.watches(&kind);
         let started = watch.start(&start.cache, &sink);
         for pump in started.map_err(|source| refused(sink.status.controller(), &kind, source))? {
-            pumps.spawn(pump.run);
+            tasks.spawn_pump(pump.run);
             awaited.push(kind.clone());
             initial.push_back(pump.synced);
         }
@@ -189,11 +188,11 @@ fn start_sources<R: RequestKey>(
     for watch in sources.cluster_watches {
         sink.metrics.watches(watch.kind());
         let following = follow(watch, start.clusters.clone(), sink.clone());
-        pumps.spawn(following);
+        tasks.spawn_pump(following.boxed());
         sink.watch += 1;
     }
     for source in sources.others {
-        pumps.spawn(source.run(start.cache.clone(), sink.clone()));
+        tasks.spawn_pump(source.run(start.cache.clone(), sink.clone()));
         sink.watch += 1;
     }
     Ok((awaited, initial))
@@ -313,7 +312,7 @@ impl<R: RequestKey> RunningController<R> {
                 context: self.context.clone(),
             };
             let worker = self.tracker.track_future(worker.run());
-            self.tasks.workers.spawn(worker);
+            self.tasks.spawn_worker(worker.boxed());
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::future::pending;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use steersman_object::task_panic_text;
 use steersman_workqueue::Queue;
 use tokio::task::{JoinError, JoinSet};
@@ -19,10 +20,22 @@ const ABORT_GRACE: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(crate) struct ControllerTasks {
     pub(crate) pumps: JoinSet<PumpEnd>,
-    pub(crate) workers: JoinSet<()>,
+    workers: JoinSet<()>,
 }
 
+// The futures are boxed and these functions are not generic, because otherwise each operator would compile tokio's tasks
+// once more for each type of its requests and kinds.
 impl ControllerTasks {
+    /// Spawns a task that fills the queue.
+    pub(crate) fn spawn_pump(&mut self, run: BoxFuture<'static, PumpEnd>) {
+        self.pumps.spawn(run);
+    }
+
+    /// Spawns a worker.
+    pub(crate) fn spawn_worker(&mut self, run: BoxFuture<'static, ()>) {
+        self.workers.spawn(run);
+    }
+
     /// Waits until a task ends. Cancel safe.
     pub(crate) async fn ended(&mut self) -> TaskEnd {
         tokio::select! {

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::channel::oneshot;
-use futures::future::join_all;
+use futures::future::{BoxFuture, FutureExt as _, join_all};
 use futures::stream::StreamExt as _;
 use steersman_cache::{Cache, Error};
 use steersman_object::{Kind, Object, report};
@@ -45,7 +45,7 @@ pub(crate) async fn follow<R: RequestKey>(
     loop {
         tokio::select! {
             Some(member) = added.next() => {
-                pumps.spawn(follow_one(Arc::clone(&watch), member, sink.clone()));
+                spawn(&mut pumps, follow_one(Arc::clone(&watch), member, sink.clone()).boxed());
             }
             // A panic here is outside the closures of the user, so it ends the controller.
             Some(end) = pumps.join_next(), if !pumps.is_empty() => {
@@ -56,6 +56,11 @@ pub(crate) async fn follow<R: RequestKey>(
             else => return PumpEnd::Finished,
         }
     }
+}
+
+/// Spawns a task. It is not generic, so that an operator does not compile tokio's tasks for the type of its requests.
+fn spawn(pumps: &mut JoinSet<()>, run: BoxFuture<'static, ()>) {
+    pumps.spawn(run);
 }
 
 async fn follow_one<R: RequestKey>(
