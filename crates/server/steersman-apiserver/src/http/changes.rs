@@ -1,4 +1,5 @@
-//! Driver: wakes the watches of changed storages: a few watches at each change, many at intervals.
+//! Driver: wakes open watches after a change of their storage (the objects of one resource): a few watches at each
+//! change, many in rounds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,23 +16,27 @@ pub(crate) struct StorageChanges {
     by_storage: Arc<Mutex<HashMap<StorageKey, StorageWakers>>>,
 }
 
-/// A round of one storage: the time in which changes do not wake its many watches at once, see [`StorageWakers`].
-/// Dropping this value ends the round: when its time is over, or when the tokio runtime shuts down.
+/// A round of one storage: the time after a wake-up of its many watches in which further changes do not wake them at
+/// once, see [`StorageWakers`]. Dropping this value ends the round, and wakes the watches for these changes: when its
+/// time is over, or when the tokio runtime shuts down.
 struct Round {
     changes: StorageChanges,
     storage: StorageKey,
 }
 
 impl StorageChanges {
-    /// Wakes the waker at every later change of the storage. Call it before the watch reads events the first time.
+    /// Registers the waker of a watch, which every later change of the storage wakes. Call it before the watch reads
+    /// events the first time: a change between the read and the call would wake nothing.
     pub(crate) fn subscribe(&self, storage: &StorageKey, waker: &Arc<WatchWaker>) {
         let mut by_storage = self.by_storage.lock();
-        // Removes the storages without watches. Watches begin less often than objects are written, so it is done here.
+        // Removes the storages without watches. It is done here because watches begin less often than objects are
+        // written, and each write calls `notify`.
         by_storage.retain(|key, wakers| key == storage || !wakers.has_no_watches());
         by_storage.entry(storage.clone()).or_default().add(waker);
     }
 
-    /// Wakes the watches of these storages: at once, or at the end of the round that a storage is in (SRV-WATCH-3).
+    /// Wakes the watches of the changed storages: at once, or, for a storage in a round, at the end of the round
+    /// (SRV-WATCH-3).
     pub(crate) fn notify(&self, changed: &[StorageKey]) {
         let has_timer = Handle::try_current().is_ok();
         let now = Instant::now().into_std();
@@ -42,13 +47,14 @@ impl StorageChanges {
                 continue;
             };
             if !has_timer {
-                // Outside a tokio runtime no task can wake the watches at the end of a round.
+                // Outside a tokio runtime no task can wait for the end of a round, so all watches are woken at once.
                 wakers.wake_all(now);
             } else if let Some(ends) = wakers.wake(now) {
                 rounds.push((storage.clone(), ends));
             }
         }
-        // A runtime that is shutting down drops spawned tasks at once, which locks `by_storage` again (`Round::drop`).
+        // Unlocks before `spawn`: a runtime that is shutting down drops the task at once, and `Round::drop` locks
+        // `by_storage`.
         drop(by_storage);
         for (storage, ends) in rounds {
             let changes = self.clone();

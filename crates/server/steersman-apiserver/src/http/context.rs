@@ -29,7 +29,8 @@ use crate::wal::WriteAheadLog;
 
 pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Options of watches, as [`ApiServerBuilder`](crate::ApiServerBuilder) describes them.
+/// The options of [`ApiServerBuilder`](crate::ApiServerBuilder) for watches: streaming lists, gzip, bookmarks and
+/// timeout.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tuning {
     pub(crate) watch_list: bool,
@@ -49,17 +50,19 @@ impl Default for Tuning {
     }
 }
 
-/// The state of one server, which its services and handles share.
+/// The state of one server, which its `ApiServer` handles, its services and its background tasks share.
 #[derive(derive_more::Debug)]
 #[debug("Context {{ tuning: {tuning:?}, .. }}")]
 pub(crate) struct Context {
     registry: Mutex<Registry>,
     pub(crate) changes: StorageChanges,
-    /// Marked changed at every write to the store.
+    /// Grows by one whenever work under the registry's lock changes the store, and so notifies the tasks that wait for
+    /// a change.
     pub(crate) any_change: watch::Sender<u64>,
-    /// Marked changed if work under the registry's lock leaves deleted definitions or namespaces to remove later.
+    /// Notifies the task that removes deleted definitions and namespaces, after work under the registry's lock left
+    /// some of them to remove.
     pub(crate) marks: watch::Sender<()>,
-    /// Marked changed at every simulated restart, so that connections close.
+    /// The number of simulated restarts; connections end when it grows.
     pub(crate) restarts: watch::Sender<u64>,
     clock: Clock,
     pub(crate) tuning: Tuning,
@@ -69,16 +72,17 @@ pub(crate) struct Context {
     pub(crate) documents: Mutex<DocumentCache>,
     pub(crate) webhooks: Webhooks,
     impersonations: Mutex<Impersonations>,
-    /// The log that keeps the changes outside this process; `None` if changes are kept in memory alone.
+    /// The write-ahead log, which keeps the changes outside this process; `None` if changes are kept in memory alone.
     wal: Option<WriteAheadLog>,
 }
 
-/// The result of work under the registry's lock, and what is left to do once the registry is unlocked.
+/// The result of a closure that ran under the registry's lock, and the notifications and other work that follow once
+/// the registry is unlocked.
 struct AfterLock<R> {
     result: std::thread::Result<R>,
     has_changed: bool,
     has_marked: bool,
-    /// The storages with watches to wake now; none if the write-ahead log wakes them later.
+    /// The changed storages, to wake their watches; empty if the write-ahead log wakes them, once it has the changes.
     changed: Vec<StorageKey>,
     is_logged: bool,
     writes: AfterWrites,
@@ -126,9 +130,10 @@ impl Context {
     ///
     /// SRV-1: `work` cannot wait, so a dropped request has done all of its work or none.
     ///
-    /// SRV-4: if `work` panics, the watches of the storages that it changed are woken too, and the registry stays in
-    /// use. That is safe because a verb makes all its checks before it stores. If the panic prevents further deletions
-    /// that follow from a deletion, the next verb that looks for such deletions carries them out.
+    /// SRV-4: if `work` panics, the watches of the storages that it changed are woken too, and later requests use the
+    /// registry as before. That is safe because a verb makes all its checks before it stores. If the panic comes before
+    /// the garbage collector has deleted the dependents of a deleted object, the next verb that runs the collector
+    /// deletes them.
     pub(crate) fn with_registry<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
         let done = AfterLock::of(&mut registry, self.wal.as_ref(), work);
@@ -147,15 +152,17 @@ impl Context {
             self.changes.notify(&done.changed);
         }
         done.writes.finish();
-        // Called after the objects are serialised, so that the task that appends to the log need not serialise them.
+        // `announce` comes after `finish`, which serialises the written objects, so that the task that appends to the
+        // log need not serialise them.
         if let Some(wal) = self.wal.as_ref().filter(|_| done.is_logged) {
             wal.announce();
         }
         done.result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// Runs a verb, and again after the calls of webhooks that it needs: each run either completes, or changes nothing
-    /// and returns the calls (ADM-2). Returns the result of the last run and the warnings of the webhooks.
+    /// Runs a verb. If the verb needs answers of webhooks, calls the webhooks and runs it again with the answers: each
+    /// run either completes, or changes nothing and returns the calls to make (ADM-2). Returns the result of the last
+    /// run and its warnings for the client.
     ///
     /// Dropping the future abandons the verb, which then has changed nothing.
     pub(crate) async fn asking<R>(
@@ -187,7 +194,8 @@ impl Context {
     /// Waits until every revision that the answer to a request may show is in the write-ahead log (WAL-1).
     ///
     /// # Errors
-    /// If the log cannot be written: 503 for a read; 500 for a write, which may still be kept later (WAL-4).
+    /// If the log cannot be written: 503 for a read; 500 for a write, which stays in memory and may be logged later
+    /// (WAL-4).
     pub(crate) async fn kept(&self, is_read: bool) -> Result<(), Status> {
         let Some(wal) = &self.wal else {
             return Ok(());
@@ -262,14 +270,16 @@ impl Context {
             return phase.meet(record);
         }
         if self.faults.end_outage() {
-            // Compacts at the end of the restart, so that no watch resumes from an earlier revision.
+            // The restart that has just ended lost the history: after the compaction no watch resumes from an earlier
+            // revision.
             self.with_registry(Registry::compact);
         }
         None
     }
 }
 
-/// Returns the 503 for a request that is not carried out or not answered, because the log cannot be written.
+/// Returns the 503 for a write that is not carried out, or a read that is not answered, because the write-ahead log
+/// cannot be written.
 fn unwritable(why: &str) -> Status {
     let message = format!("the write-ahead log cannot be written: {why}");
     Status::failure(503, "ServiceUnavailable", message).with_retry_after(1)
@@ -292,7 +302,8 @@ impl steersman_simulator::PlayedServer for Context {
     fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
         let done = AfterLock::of(&mut registry, self.wal.as_ref(), work);
-        // The simulator locks again at once; a fair unlock lets a request that waits go first (PLAY-7).
+        // The simulator locks the registry again at once. `unlock_fair` hands the lock to a waiting request first
+        // (PLAY-7).
         parking_lot::MutexGuard::unlock_fair(registry);
         self.finish(done)
     }
@@ -308,7 +319,7 @@ impl<R> AfterLock<R> {
             registry.show_until(wal.kept_revision());
         }
         let result = catch_unwind(AssertUnwindSafe(|| work(registry)));
-        // Drops the warnings of a verb that panicked, because its client does not get them.
+        // Drops the warnings that a verb left in the registry when it panicked: its client gets a 500 without them.
         registry.take_warnings();
         let mut changed = registry.take_changed();
         let has_changed = !changed.is_empty();

@@ -38,12 +38,12 @@ const PANICKED: &str = "This request caused apiserver to panic. Look in the logs
 
 /// The server as a [`tower::Service`], for clients in the same process. Cheap to clone.
 ///
-/// Accepts requests with any body type. It returns an error only if a fault cuts the connection
-/// before the answer. All work happens in the returned future; dropping the future abandons the
-/// request, which then has done all of its work or none.
+/// Accepts requests with any body type. It returns an error only if a fault or a simulated restart cuts the connection
+/// before the answer. All work happens in the returned future; dropping the future abandons the request, which then has
+/// done all of its work or none.
 ///
-/// A request that panics is answered 500. The process's panic hook reports the panic, and the
-/// server continues to serve.
+/// If the code that handles a request panics, the request is answered 500. The process's panic hook reports the panic,
+/// and the server continues to serve.
 #[derive(Debug, Clone)]
 pub struct ApiService {
     context: Arc<Context>,
@@ -142,7 +142,8 @@ impl ApiService {
                         done.unwrap_or_else(|status| Err(status.into()))
                     }
                 };
-                // A fault replaces only a success: a refused request changed nothing, and gets its refusal.
+                // A fault that carries out the request and replaces its answer replaces only a success: a refused
+                // request changed nothing, so its client gets the refusal.
                 match lost {
                     Some(status) if done.is_ok() => Err(HttpRefusal::Status(status)),
                     _ => done,
@@ -161,7 +162,8 @@ impl ApiService {
         Ok(self.respond(reply, &record, &decision, gzip))
     }
 
-    /// Returns the refusal for reasons other than the object: the server stops, or the client is not allowed (AUTH-1).
+    /// Returns the refusal of a request for a reason that does not depend on its object: the listener stops, the
+    /// parameter `timeout` is invalid, or the client is not allowed (AUTH-1). `None` if there is no such reason.
     fn refuse(
         &self,
         auth: &AuthOutcome,
@@ -176,7 +178,8 @@ impl ApiService {
         refusal.map(HttpRefusal::Status)
     }
 
-    /// Answers requests below `/steersman/`, which only administrators may send.
+    /// Answers a request below `/steersman/`, which controls the server, for instance its faults. Only administrators
+    /// may send such requests.
     async fn administer(
         &self,
         parts: &Parts,
@@ -287,7 +290,8 @@ impl ApiService {
         let (outcome, warnings) = match call.verb {
             Some(Verb::Watch) => asking.await,
             _ => {
-                // A `timeout` that is no duration was refused before, except for requests that have no deadline.
+                // `refuse` has refused an invalid `timeout`, except for requests that may run long, such as one for the
+                // log of a Pod: these get the maximum.
                 let within = deadline::of(call.query).unwrap_or(deadline::MOST);
                 let asked = tokio::time::timeout(within, asking).await;
                 asked.map_err(|_| deadline::missed())?
@@ -296,7 +300,8 @@ impl ApiService {
         Ok((outcome.and_then(|reply| Ok(reply.encoded()?)), warnings))
     }
 
-    /// Refuses a path that nothing serves, before the Accept header and the body are checked.
+    /// Refuses a path with a resource that the server does not serve, before the Accept header and the body are
+    /// checked.
     fn check_served(&self, path: &ObjectPath) -> Result<(), HttpRefusal> {
         self.context.with_registry(|registry| {
             match registry.resource(&path.group, &path.version, &path.resource) {
@@ -361,7 +366,7 @@ impl ApiService {
         let body = match reply.body {
             ReplyBody::Whole(bytes) => ResponseBody::whole(bytes),
             ReplyBody::List(list) => ResponseBody::list(list),
-            // Never reached, because `perform` encodes objects and lists before.
+            // This arm is never reached, because `perform` has encoded all objects and lists.
             ReplyBody::UnencodedObject(_) | ReplyBody::UnencodedList(_) => {
                 ResponseBody::whole(Bytes::new())
             }
@@ -408,8 +413,8 @@ impl ApiService {
     }
 }
 
-/// Awaits work, and turns its panic into an answer: a request that panics ends neither its
-/// connection nor the server (SRV-4).
+/// Awaits a future. If it panics, returns the Status of a 500, so that the panic ends neither the connection nor the
+/// server (SRV-4).
 async fn caught<F: Future>(work: F) -> Result<F::Output, Status> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.map_err(|_| Status::internal(PANICKED.to_owned()))
@@ -428,7 +433,8 @@ fn plain(reply: Reply) -> Response<ResponseBody> {
     response
 }
 
-/// Removes the body from the answer to a `HEAD`; in HTTP/2 a body would break the stream.
+/// Removes the body from the answer to a `HEAD`, and keeps its length as a header. In HTTP/2 a body would break the
+/// stream.
 fn without_body(answer: Response<ResponseBody>) -> Response<ResponseBody> {
     let (mut parts, body) = answer.into_parts();
     if let Some(length) = body.size_hint().exact() {
@@ -451,19 +457,19 @@ fn runs_long(record: &RequestRecord) -> bool {
     record.does(Verb::Watch) || matches!(part, "attach" | "exec" | "proxy" | "log" | "portforward")
 }
 
-/// Returns a header as text; `None` if it is absent or no text.
+/// Returns the value of a header; `None` if the header is absent or its value is not ASCII text.
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Joins all headers of a name by commas, leaving out those that are no text.
+/// Returns the values of all headers with this name, joined by commas. Leaves out values that are not ASCII text.
 fn joined(headers: &HeaderMap, name: HeaderName) -> String {
     let values = headers.get_all(name).into_iter();
     let texts: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
     texts.join(",")
 }
 
-/// Adds a header, unless its value is invalid in a header.
+/// Adds a header. Leaves it out if the value has bytes that a header cannot have, such as a line break.
 fn append(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
         headers.append(name, value);

@@ -81,7 +81,8 @@ pub(crate) fn perform(
     if act == Act::Review {
         let target = ObjectTarget::collection(resource, call.path.namespace.as_deref());
         let answer = registry.review(target, object, &options, now);
-        // A TokenReview counts as a use of the Secret with the token, which records the day of its last use.
+        // A TokenReview counts as a use of its token: the Secret that holds the token gets a label with the day of the
+        // last use.
         registry.mark_used_secrets(now);
         let answer = sent.settle(registry, answer)?;
         return Ok(Reply::document(201, &answer, media.format));

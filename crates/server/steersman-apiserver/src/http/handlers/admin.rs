@@ -1,6 +1,7 @@
 //! Machine: the endpoints below `/steersman/`, which control faults, the request log and restarts from other processes.
 //!
-//! These requests are neither logged nor affected by faults: a request that removes a fault must get through (FAULT-3).
+//! Requests to these endpoints are neither logged nor affected by faults: a request that removes a fault must get
+//! through (FAULT-3).
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::http::responses::reply::Reply;
 
 const ROOT: &str = "/steersman/";
 
-/// Default maximum number of records in an answer with the log of requests.
+/// Default of the parameter `limit` of `GET /steersman/requests`: the maximum number of returned records.
 const LISTED: usize = 1000;
 
 /// Returns the part of a path below `/steersman/`; `None` for every other path.
@@ -34,7 +35,7 @@ pub(crate) fn answer(
     query: &Query,
     body: &[u8],
 ) -> Reply {
-    // If every request is allowed, a client needs no credential here either.
+    // If the server allows every request to every user, a client needs no credential for these endpoints either.
     let is_open = user.name == ANONYMOUS
         && context.with_registry(|registry| registry.authorizer().allows_all());
     if !is_open && !user.is_in(MASTERS) {
@@ -78,7 +79,8 @@ pub(crate) fn answer(
 
 type Done = Result<(u16, Value), Status>;
 
-/// Plans a fault or a list of faults. If one of a list is invalid, none is planned.
+/// Plans the fault, or each fault of the list, in the body of a request. If one fault of a list is invalid, plans none
+/// of them.
 fn add(context: &Context, body: &[u8]) -> Done {
     let is_list = body.trim_ascii_start().starts_with(b"[");
     let read = if is_list {

@@ -1,4 +1,4 @@
-//! Driver: holds a read of a revision that the store has not reached yet.
+//! Driver: lets a read wait for a revision that the store has not reached yet.
 
 use std::time::Duration;
 
@@ -14,8 +14,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 type VerbOutcome = (HttpOutcome, Vec<String>);
 
-/// Runs a verb and the webhooks that it needs. A get, a list, or a watch with initial objects, of a revision in the
-/// future is run again after each change, until the store reaches the revision or the wait is over.
+/// Runs a verb, with the calls of webhooks that it needs. If the request is a get, a list or a watch with initial
+/// objects, and asks for a revision in the future, the verb is run again after each change, until the store reaches
+/// this revision or three seconds have passed.
 ///
 /// Dropping the future abandons the verb, which then has changed nothing.
 pub(crate) async fn run(
@@ -29,9 +30,11 @@ pub(crate) async fn run(
     let limit = Instant::now() + LONGEST_WAIT;
     let mut changes = context.any_change.subscribe();
     loop {
-        // SRV-2: reads again after the subscription to changes, so that no change before the wait is missed.
+        // SRV-2: runs the verb once more after the subscription, because a change between the first run and the
+        // subscription is not notified.
         let again = context.asking(&mut verb).await;
-        // The clock is checked too, because a wait that always finds a change at once never times out.
+        // The clock is checked too: while changes come so fast that `changed` is ready at once, `timeout_at` never
+        // times out.
         let is_over = Instant::now() >= limit;
         if !is_ahead(&again) || is_over || timeout_at(limit, changes.changed()).await.is_err() {
             return again;
@@ -39,7 +42,8 @@ pub(crate) async fn run(
     }
 }
 
-/// Returns whether a read was refused because its revision lies in the future.
+/// Returns whether the requested revision lies in the future: the read was refused for that reason, or is a watch that
+/// would only send this error.
 fn is_ahead((outcome, _): &VerbOutcome) -> bool {
     match outcome {
         Err(HttpRefusal::Status(status)) => status.is_too_large_resource_version(),

@@ -8,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 /// Time for a request in flight to finish after its listener stops. Most calls of webhooks take less.
 const LAST_WORK: Duration = Duration::from_millis(500);
 
-/// Carries out work that can be dropped unfinished, and drops it soon after the listener stops (SRV-STOP-2).
+/// Awaits `work`, which may be dropped unfinished. Drops it and returns a refusal if it still waits half a second after
+/// the listener stopped (SRV-STOP-2).
 pub(crate) async fn before_end<T>(
     stop: &CancellationToken,
     work: impl Future<Output = T>,
@@ -25,7 +26,7 @@ pub(crate) async fn before_end<T>(
     }
 }
 
-/// Returns the refusal of a request to a stopping listener, which the client may repeat.
+/// Returns the 503 for a request to a listener that stops. Its `Retry-After` lets the client repeat the request.
 pub(crate) fn refusal() -> Status {
     let why = "the server is shutting down";
     Status::failure(503, "ServiceUnavailable", why).with_retry_after(1)

@@ -21,7 +21,8 @@ use crate::http::requests::path::ObjectPath;
 use crate::http::responses::reply::{Answered, HttpOutcome};
 use crate::http::responses::shape::ReplyMaker;
 
-/// The body of a request, and what the first run of the verb found in it, for a run after calls of webhooks.
+/// The body of a request. A create that stops for webhooks runs again with their answers, and then takes the ignored
+/// fields that its first run found.
 pub(crate) struct RequestBody<'a> {
     bytes: &'a [u8],
     /// The unknown and duplicate fields of the object in the body, once the verb has looked for them.
@@ -35,7 +36,8 @@ impl<'a> RequestBody<'a> {
     }
 }
 
-/// Carries out a request. It does all of its work or none, because this code never awaits.
+/// Carries out a request on objects. Because this function never awaits, a request that is dropped has done all of its
+/// work or none.
 pub(crate) fn perform(
     registry: &mut Registry,
     call: &ResourceCall<'_>,
@@ -90,7 +92,8 @@ fn face_of(
 ) -> Result<VerbTarget, HttpRefusal> {
     let in_namespace = path.namespace.is_some();
     let misplaced = in_namespace != resource.namespaced;
-    // Without a namespace, a collection spans all namespaces. Of custom resources, it can only be listed and watched.
+    // The path of a collection without a namespace spans all namespaces; for custom resources only in a list or a
+    // watch.
     let spans = if resource.built_in {
         path.name.is_none()
     } else {
@@ -101,7 +104,7 @@ fn face_of(
     }
     let is_core = |kind| resource.is("", kind);
     let subresource = match path.subresource.as_deref() {
-        // A POST to the collection of bindings binds the Pod that the body names; nothing is stored in the collection.
+        // Reviews and Bindings are not stored. A POST to the collection of Bindings binds the Pod that the body names.
         None if is_review(resource) => return Ok(VerbTarget::Act((Act::Review, resource.verbs))),
         None if is_core("Binding") => return Ok(VerbTarget::Act((Act::Bind, resource.verbs))),
         None => Subresource::Main,
@@ -118,7 +121,7 @@ fn face_of(
             return Err(Status::not_found(resource.group_resource(), name).into());
         }
         Some(name) => {
-            // The path of a proxy request continues after the name of the subresource.
+            // The path of a proxy request continues after the name of the subresource, as in `proxy/metrics`.
             let word = name.split('/').next().unwrap_or_default();
             return match further(resource).find(|further| further.name == word) {
                 Some(further) if word == name || further.act == Act::Connect => {
@@ -131,7 +134,7 @@ fn face_of(
     Ok(VerbTarget::Object(subresource))
 }
 
-/// Returns whether objects of the resource can be encoded as protobuf: not custom resources, nor a Scale of one.
+/// Returns whether objects of the resource can be encoded as protobuf: not custom resources, nor their `scale`.
 fn has_message(resource: &Resource) -> bool {
     resource.built_in && Message::of_kind(&resource.api_version(), &resource.kind).is_some()
 }
@@ -178,7 +181,7 @@ fn perform_on(
         Verb::Create => on.create(registry, body),
         Verb::Update => on.update(registry, body.bytes),
         Verb::Patch => {
-            // The caller has refused patches without a type, so this 405 is never returned.
+            // `patch_kind` has returned a type for every patch that gets here, so this 405 is never returned.
             let kind = patch.ok_or_else(Status::method_not_allowed)?;
             on.patch(registry, kind, body.bytes)
         }
@@ -187,7 +190,7 @@ fn perform_on(
     }
 }
 
-/// Refuses names that are invalid as path segments (`path.IsValidPathSegmentName`).
+/// Refuses object names that are invalid as path segments, as upstream's `path.IsValidPathSegmentName` does.
 fn check_name(name: &str) -> Result<(), Status> {
     let why = match name {
         "." | ".." => format!("may not be '{name}'"),
@@ -237,8 +240,9 @@ fn allowed(
     }
 }
 
-/// Checks a verb as `crdHandler` of apiextensions-apiserver does, which has no routes: a create is
-/// accepted on any path, and a write without a name fails only in its handler.
+/// Checks the verb of a request on custom resources as `crdHandler` of apiextensions-apiserver does. It has no routes
+/// that refuse a verb (405), so it accepts a create on any path, and answers 400 to an update or a patch without a
+/// name.
 fn allowed_on_custom(
     call: &ResourceCall<'_>,
     resource: &Resource,
@@ -260,10 +264,11 @@ fn allowed_on_custom(
     Ok(verb)
 }
 
-/// Returns the type of the patch by its content type. For built-in kinds, unknown content types are refused here.
+/// Returns the type of a patch by its content type. For built-in kinds, an unknown content type gets the 415 of
+/// upstream's router.
 fn patch_kind(call: &ResourceCall<'_>, resource: &Resource) -> Result<PatchKind, Status> {
     let media_type = negotiate::media_type(call.content_type);
-    // The handler of a custom resource has the list of the patch types that it accepts.
+    // Upstream, the handler of custom resources refuses other types, with the list of those that it accepts.
     if !resource.built_in || PatchKind::OF_BUILT_IN.contains(&media_type.as_str()) {
         return PatchKind::from_content_type(call.content_type, resource);
     }

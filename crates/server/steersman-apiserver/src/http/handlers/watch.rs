@@ -21,42 +21,46 @@ use crate::http::responses::body::BodyError;
 use crate::http::responses::events::EventEncoder;
 use crate::http::responses::reply::WatchBody;
 
-/// Maximum number of events that are read from the registry under one lock.
+/// Maximum number of events that are read under one lock of the registry.
 const BATCH: usize = 128;
 
-/// Maximum number of bytes of events that are copied into one piece. A longer event is not copied, so a client that
-/// reads slowly or never costs no more than this buffer and one shared event (SRV-WATCH-2).
+/// Number of bytes at which a piece of the stream is complete: until then, events are copied into one piece. A first
+/// event of this length is sent without a copy. So a client that reads slowly or never costs at most such a piece and
+/// one event (SRV-WATCH-2).
 const PIECE: usize = 64 * 1024;
 
-/// How long before its end a watch sends its last bookmark.
+/// How long before its timeout a watch sends its last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 struct OpenWatch {
     context: Arc<Context>,
     cursor: WatchCursor,
     encoder: EventEncoder,
-    /// The mode of the watch, which tests set, and its waker, which changes of the storage wake too.
+    /// The mode of the watch (live, silent, cut and so on), which tests set, and its waker, which changes of the mode
+    /// and of the watched storage wake.
     tap: WatchTap,
     faults: WatchFaults,
     ends: Instant,
     bookmarks: bool,
-    /// Fires at the next bookmark or at the end, whichever comes first.
+    /// Fires at the next bookmark or at the end of the watch, whichever comes first.
     timer: Pin<Box<Sleep>>,
-    /// Whether the registry may have events that were not read yet.
+    /// Whether the registry may have events that this watch has not read yet.
     stale: bool,
     /// Events that were read from the registry and are not sent yet.
     ready: VecDeque<WatchEvent>,
-    /// The answers of webhooks so far, for a read of events that needs conversion by webhooks.
+    /// The answers of conversion webhooks so far, for the read of events that waits for such answers.
     attempt: Attempt,
     asking: Option<BoxFuture<'static, Attempt>>,
 }
 
-/// The events of a watch as lines. The watch is dropped after its last line, not when its client disconnects.
+/// The stream of a watch, with the bytes of one or more events per item. Drops the watch after its last item, instead
+/// of when its client disconnects.
 struct Lines(Option<OpenWatch>);
 
 enum Next {
     Say(StepOutcome),
-    /// Waits until the waker is woken or the timer fires; `WaitSilently` waits for the waker alone.
+    /// Waits until the waker of the watch is woken or its timer fires. `WaitSilently`, for a silenced watch, waits for
+    /// the waker alone.
     Wait,
     WaitSilently,
     Ask(PendingCalls),
@@ -182,13 +186,15 @@ impl OpenWatch {
         }
     }
 
-    /// Returns the next step of a watch when its listener stops: the events so far, then a bookmark, from which the
-    /// client resumes although the history before it may be lost, then the end (SRV-STOP-1).
+    /// Returns the next step of a watch that ends because its listener stops: first the events so far, then a bookmark
+    /// if the client takes bookmarks, then the end (SRV-STOP-1). From the bookmark the client can resume even if a
+    /// restart loses the history before it.
     fn next_of_stopped(&mut self) -> Next {
         if self.encoder.is_over() {
             return Next::Say(StepOutcome::End);
         }
-        // If reading needs a webhook, the watch ends, because webhooks are not called any more.
+        // If reading the events needs a conversion webhook, the watch ends, because it calls no webhooks once its
+        // listener stops.
         if self.ready.is_empty() && self.stale && self.take().is_err() {
             return Next::Say(StepOutcome::End);
         }
@@ -199,7 +205,8 @@ impl OpenWatch {
         Next::Say(last.map_or(StepOutcome::End, StepOutcome::LastLine))
     }
 
-    /// Returns whether the mode of the watch ends its wait for a webhook. A later change of the mode wakes the task.
+    /// Returns whether a watch that waits for a webhook must end, because of its mode. If not, a later change of the
+    /// mode wakes the task.
     fn is_to_end(&mut self, context: &task::Context<'_>) -> bool {
         while self.poll_waker(context).is_ready() {}
         !matches!(self.tap.mode(), WatchMode::Live | WatchMode::Silent)
@@ -225,7 +232,8 @@ impl OpenWatch {
         }));
     }
 
-    /// Waits until events may have arrived (`None`) or the timer fires: then returns a bookmark or the end.
+    /// Waits until the waker is woken, because there may be new events, and returns `None`; or until the timer fires,
+    /// and returns a bookmark or the end of the watch.
     fn poll_wait(&mut self, context: &mut task::Context<'_>) -> Poll<Option<StepOutcome>> {
         if self.poll_waker(context).is_ready() {
             return Poll::Ready(None);
@@ -237,7 +245,8 @@ impl OpenWatch {
         Poll::Ready(self.bookmark().map(StepOutcome::Line))
     }
 
-    /// Waits until the waker is woken. SRV-2: registers before the watch checks for changes, so that it misses none.
+    /// Waits until the waker of the watch is woken. SRV-2: also clears the waker before the watch reads events, so that
+    /// a change during the read wakes the watch again.
     fn poll_waker(&mut self, context: &task::Context<'_>) -> Poll<()> {
         ready!(self.tap.waker().poll_woken(context));
         self.stale = true;
@@ -253,7 +262,8 @@ impl OpenWatch {
         Some(self.line(&event))
     }
 
-    /// Schedules the next bookmark after the usual interval or, if that is earlier, two seconds before the end.
+    /// Sets the timer for the next bookmark: after the interval of bookmarks or, if that is earlier, two seconds before
+    /// the end of the watch.
     fn schedule_bookmark(&mut self, now: Instant) {
         let regular = now + self.context.tuning.bookmark_every + self.faults.bookmarks_late;
         let last = self.ends.checked_sub(LAST_BOOKMARK);
@@ -280,7 +290,7 @@ impl OpenWatch {
         lines.freeze()
     }
 
-    /// Serialises an event, twice if a fault asks for that.
+    /// Returns the bytes of an event, twice in a row if a fault repeats such events.
     fn line(&mut self, event: &WatchEvent) -> Bytes {
         let line = self.encoder.encode(event, || self.context.now());
         let twice = match event {

@@ -17,7 +17,8 @@ use crate::http::requests::negotiate::{self, Format};
 use crate::http::responses::reply::{Answered, Reply};
 
 impl ObjectCall<'_> {
-    /// Creates the object of a body, or continues a create that stopped for webhooks.
+    /// Creates the object in the body. If an earlier run of this create stopped to call webhooks, and the registry has
+    /// not changed since, continues it.
     pub(super) fn create(&self, registry: &mut Registry, body: &mut RequestBody<'_>) -> Answered {
         let target = ObjectTarget {
             name: "",
@@ -65,7 +66,8 @@ impl ObjectCall<'_> {
                 return Ok(Reply::status(&status, self.maker.media.format));
             }
             Deleted::Last(object) => (200, object),
-            // As upstream, 202 (the deletion continues) is only the answer to the deprecated `orphanDependents: false`.
+            // As upstream, an object that is not removed yet is answered 202 only for the deprecated `orphanDependents:
+            // false`.
             Deleted::Held(object) if options.orphan_dependents == Some(false) => (202, object),
             Deleted::Held(object) => (200, object),
         };
@@ -79,7 +81,8 @@ impl ObjectCall<'_> {
         self.maker.page(self.target.resource, page)
     }
 
-    /// Parses the object of the body, and finds its unknown and duplicate fields. Checks the query first.
+    /// Parses the object in the body, and finds its unknown and duplicate fields. Before that, checks the options in
+    /// the query.
     fn object_body<'a>(
         &self,
         options_kind: &str,
@@ -96,7 +99,7 @@ impl ObjectCall<'_> {
             return Err(decode::no_message(body, kind));
         }
         let object = decode::object(body, format, kind)?;
-        // Objects of built-in kinds may leave out their kind, because the path determines it.
+        // Only custom resources must have a `kind`: for built-in kinds the path determines it.
         if custom && object.get("kind").is_none() {
             return Err(decode::kind_is_missing(body, kind));
         }
