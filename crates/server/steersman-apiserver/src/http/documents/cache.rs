@@ -18,16 +18,17 @@ pub(crate) struct Document {
 
 #[derive(Debug, Default)]
 pub(crate) struct DocumentCache {
-    /// The resources that the documents were built from, compared by address: a changed CRD has new ones. Weak, so that
-    /// the schemas of a removed CRD are freed before the next request for a document.
+    /// The resources from which the cached documents were built. They are compared by address: a changed CRD has new
+    /// ones. Weak, so that the schemas of a removed CRD are freed before the next request for a document.
     of: Vec<Weak<Resource>>,
     made: HashMap<String, Document>,
     bytes: usize,
 }
 
 impl DocumentCache {
-    /// Returns the document of this name, built from these resources. Failures are not cached, so requests for random
-    /// names use no memory. A full cache is emptied; a document above the maximum is built for each request.
+    /// Returns the document with this name, from the cache or built by `make` from `resources`. If `make` returns
+    /// `None`, nothing is cached, so that requests for unknown names use no memory. A full cache is emptied; a document
+    /// above 16 MiB is built for each request.
     pub(crate) fn get(
         &mut self,
         resources: &[Arc<Resource>],

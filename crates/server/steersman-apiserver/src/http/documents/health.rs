@@ -114,7 +114,7 @@ mod tests {
         said(endpoint, check, query, None).map(|(_, text)| text)
     }
 
-    /// Returns the code and the text of an answer.
+    /// Returns the HTTP code and the text of an answer of a health endpoint.
     fn said(
         endpoint: &str,
         check: Option<&str>,
@@ -132,7 +132,7 @@ mod tests {
         Some((reply.code, text?))
     }
 
-    // WAL-4: while the log cannot be written, writes are refused and change nothing.
+    // WAL-4: while the write-ahead log cannot be written, the health checks fail.
     #[test]
     fn a_log_that_cannot_be_written_fails_the_checks() {
         let why = Some("the disk is full");

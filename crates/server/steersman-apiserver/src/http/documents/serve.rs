@@ -47,7 +47,7 @@ pub(crate) fn answer(
         )
         .ok_or(HttpRefusal::PageNotFound),
         PathRoute::Root => Ok(paths(resources, ask.has_issuer)),
-        // As upstream, the handlers of OpenAPI accept every HTTP method.
+        // As upstream, the OpenAPI routes accept every HTTP method, so they come before the check for GET.
         PathRoute::OpenApiV2 if v2::is_accepted(ask.accept) => {
             let mut reply = openapi_v2(ask, resources, cache, "protobuf", v2::protobuf);
             if reply.code == 200 {
@@ -69,10 +69,11 @@ pub(crate) fn answer(
             Err(Status::no_such_path().into())
         }
         PathRoute::NoSuchPath(_) => Err(HttpRefusal::PageNotFound),
-        // As upstream, where the aggregator answers these two routes, they accept every HTTP method.
+        // Upstream, the aggregator answers `/apis` and `/apis/<group>`, and accepts every HTTP method.
         PathRoute::Groups => root(ask, resources, AcceptReader::Handler, cache),
         PathRoute::Group(name) => group(name, ask, resources),
-        // Only groups with built-in resources refuse other methods than GET here, as upstream.
+        // As upstream, `/apis/<group>/<version>` refuses methods other than GET only for groups with built-in
+        // resources.
         PathRoute::Resources { group, .. } if ask.method != "GET" && serves(resources, group) => {
             Err(Status::method_not_allowed().into())
         }
@@ -105,7 +106,8 @@ fn resources_of(
     }
 }
 
-/// Returns whether a group has built-in resources, so that its unknown paths are answered by a Status, not a page.
+/// Returns whether a group has built-in resources. An unknown path of such a group is answered by a Status, of any
+/// other group by the 404 page.
 pub(crate) fn serves(resources: &[Arc<Resource>], group: &str) -> bool {
     resources
         .iter()
@@ -182,7 +184,7 @@ fn legacy(ask: &DocumentRequest<'_>, reader: AcceptReader) -> Result<Format, Htt
     }
 }
 
-/// Answers with the document of OpenAPI v2 in one encoding. All encodings have the same tag, as upstream.
+/// Answers with the OpenAPI v2 document in one encoding: JSON or protobuf. Both have the same `ETag`, as upstream.
 fn openapi_v2(
     ask: &DocumentRequest<'_>,
     resources: &[Arc<Resource>],
@@ -214,7 +216,8 @@ fn openapi_v3(
             return Some(Document { bytes, tag });
         }
         let mut value = groups::document(resources, path)?;
-        // The index of these documents hashes them without descriptions, and the tag must be the same hash.
+        // The index (`/openapi/v3`) has a hash of this document without descriptions. The `ETag` must be the same hash,
+        // so the descriptions are added after it is computed.
         let tag = discovery::etag(&value);
         if let Value::Object(schemas) = &mut value["components"]["schemas"] {
             Descriptions::unpack().add_to(schemas);
@@ -272,7 +275,7 @@ fn version() -> String {
         ("gitCommit", ""),
         ("gitTreeState", ""),
         ("buildDate", "1970-01-01T00:00:00Z"),
-        // The version of Go that builds a kube-apiserver of this version.
+        // The version of Go with which kube-apiserver 1.36 is built.
         ("goVersion", "go1.26"),
         ("compiler", "rustc"),
         ("platform", &platform),

@@ -240,9 +240,8 @@ fn allowed(
     }
 }
 
-/// Checks the verb of a request on custom resources as `crdHandler` of apiextensions-apiserver does. It has no routes
-/// that refuse a verb (405), so it accepts a create on any path, and answers 400 to an update or a patch without a
-/// name.
+/// Checks the verb of a request on custom resources as `crdHandler` of apiextensions-apiserver does. Unlike the routes
+/// of built-in kinds, it accepts a create on any path, and answers 400 to an update or a patch without a name.
 fn allowed_on_custom(
     call: &ResourceCall<'_>,
     resource: &Resource,

@@ -22,7 +22,7 @@ enum Packing {
     Plain,
     /// The whole body is one gzip member; `None` once the member is finished.
     Whole(Option<Box<Gzip>>),
-    /// Each piece is a gzip member of its own.
+    /// Each piece is a gzip member of its own, which the client can decompress at once.
     Pieces,
 }
 
@@ -32,7 +32,7 @@ enum BodyContent {
     Stream(BoxStream<'static, Result<Bytes, BodyError>>),
 }
 
-/// The error that ends a body early: a fault that a test injected cut the connection.
+/// The error that ends a body early: a fault that a test injected, or a simulated restart, cut the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a fault that was asked for cut the connection off")]
 #[non_exhaustive]
@@ -59,7 +59,8 @@ impl ResponseBody {
         Self { content, packing }
     }
 
-    /// Returns the body compressed: an answer as one gzip member, a stream as one member per piece.
+    /// Returns the body compressed with gzip: a whole body or a list as one gzip member, a stream as one member per
+    /// piece.
     pub(crate) fn compressed(mut self) -> Self {
         self.packing = match self.content {
             BodyContent::Whole(_) | BodyContent::List { .. } => {
@@ -113,7 +114,7 @@ impl Body for ResponseBody {
                 (Packing::Whole(Some(gzip)), Some(piece)) => Some(gzip.push(&piece)),
                 (Packing::Whole(gzip), _) => gzip.take().map(|gzip| gzip.finish()),
             };
-            // The compressor buffers small pieces and returns nothing for them.
+            // The compressor buffers small pieces and returns no bytes for them; then the next piece is polled.
             if data.as_ref().is_none_or(|data| !data.is_empty()) {
                 return Poll::Ready(data.map(|data| Ok(Frame::data(data))));
             }

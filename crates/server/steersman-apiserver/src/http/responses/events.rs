@@ -1,4 +1,4 @@
-//! Machine: serialises the events of a watch, once per event.
+//! Machine: encodes the events of a watch, as lines of JSON or as frames of protobuf.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
@@ -19,7 +19,7 @@ pub(crate) struct EventEncoder {
     api_version: String,
     shape: EventShape,
     format: Format,
-    /// Whether the columns of a Table were sent; only the first event carries them.
+    /// Whether an event with the columns of the Table was sent; later events leave the columns out.
     columns_sent: bool,
     over: bool,
 }
@@ -112,7 +112,8 @@ impl EventEncoder {
         }
     }
 
-    /// Returns the bytes of an event; if it was not encodable, those of an `ERROR` event, after which the watch ends.
+    /// Returns `frame`, the bytes of an event. If the object could not be encoded, returns the bytes of an `ERROR`
+    /// event, after which the watch ends.
     fn or_end(&mut self, frame: Result<Bytes, Status>) -> Bytes {
         frame.unwrap_or_else(|why| {
             self.over = true;
@@ -136,7 +137,7 @@ impl EventEncoder {
             return self.or_end(frame);
         }
         let object = json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
-        // A Table has a row for a bookmark as for any object.
+        // A client that asked for Tables gets a bookmark as a Table too, with one row.
         let EventShape::Table(maker) = &self.shape else {
             return line("BOOKMARK", object.to_string().as_bytes());
         };

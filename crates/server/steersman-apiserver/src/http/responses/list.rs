@@ -4,7 +4,7 @@ use bytes::Bytes;
 use steersman_protobuf::envelope::{append_field_head, field_head_length};
 use steersman_registry::VersionedObject;
 
-/// Number of bytes of a list from which on a piece is complete and sent: 64 KiB.
+/// Number of bytes at which a piece of a list is complete and sent: 64 KiB.
 const PIECE: usize = 64 * 1024;
 
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) enum ListItems {
         with_type: bool,
         items: std::vec::IntoIter<VersionedObject>,
     },
-    /// Protobuf messages, each sent as a field with this number.
+    /// Encoded protobuf messages. Each is sent as a field, with this number, of the message of the list.
     Messages(u32, std::vec::IntoIter<Bytes>),
 }
 
@@ -97,7 +97,8 @@ impl ListItems {
     }
 }
 
-/// Returns the JSON of an item in two parts. Without its type the second part lacks the opening brace.
+/// Returns the JSON of an item in two parts, to be sent one after the other. Without its type (`kind` and `apiVersion`)
+/// the second part lacks the opening brace, which is the first part.
 fn text(object: &VersionedObject, with_type: bool) -> (&'static [u8], Bytes) {
     match with_type {
         true => (b"", object.bytes()),

@@ -20,7 +20,7 @@ pub(crate) const PROTOBUF_WATCH: &str = "application/vnd.kubernetes.protobuf;str
 
 const PARTIAL: (&str, &str) = ("PartialObjectMetadata", "meta.v1.PartialObjectMetadata");
 
-/// Returns an object in protobuf, which every reader of its revision shares (SRV-STORE-9).
+/// Returns the protobuf form of an object. All responses with this revision of the object share it (SRV-STORE-9).
 pub(crate) fn form(object: &VersionedObject) -> Result<&ProtobufForm, Status> {
     object.protobuf().map_err(not_encodable)
 }
@@ -70,12 +70,13 @@ pub(crate) fn bookmark(
 }
 
 pub(crate) fn error(why: &Status) -> Bytes {
-    // A Status of the server has no member that cannot be encoded; a client takes an empty one as an unknown error.
+    // Every Status of the server can be encoded. If one could not, the event would have an empty Status, which a client
+    // takes as an unknown error.
     let bytes = status(why).unwrap_or_else(|_| seal("v1", "Status", b"").into());
     frame("ERROR", &bytes).into()
 }
 
-/// A list in protobuf that is not encoded yet. Encoding needs no lock of the registry.
+/// A list in protobuf before its items are encoded, which happens after the registry is unlocked.
 #[derive(Debug)]
 pub(crate) struct UnencodedList {
     pub(crate) api_version: String,
@@ -87,7 +88,7 @@ pub(crate) struct UnencodedList {
 }
 
 impl UnencodedList {
-    /// Encodes the list. Objects that another reader has encoded already are not encoded again.
+    /// Encodes the list. Whole objects that an earlier response has encoded are not encoded again.
     pub(crate) fn encoded(self) -> Result<ListBody, Status> {
         let list_meta = self.metadata.as_object().map(|metadata| {
             let encoded = encode(message("meta.v1.ListMeta")?, metadata);
@@ -99,7 +100,8 @@ impl UnencodedList {
             Some(version) => metadata_message(item, version).map(Bytes::from),
         });
         let items: Vec<Bytes> = encoded.collect::<Result<_, _>>()?;
-        // A list of `meta.k8s.io/v1beta1` has its metadata after its items.
+        // A list of `meta.k8s.io/v1beta1` has its items in field 1 and its metadata in field 2, every other list the
+        // reverse.
         let is_reversed = self.metadata_version == Some(MetaVersion::V1Beta1);
         let (meta_field, item_field) = if is_reversed { (2, 1) } else { (1, 2) };
         let field = |number, length| field_head_length(number, length) + length;

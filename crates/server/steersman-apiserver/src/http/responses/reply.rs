@@ -22,12 +22,12 @@ pub(crate) type HttpOutcome = Result<Reply, HttpRefusal>;
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) code: u16,
-    /// Content type; empty for none.
+    /// The `Content-Type` header; empty if the response has none.
     pub(crate) content_type: &'static str,
     pub(crate) warnings: Vec<String>,
-    /// Seconds of a `Retry-After` header; zero for none.
+    /// The `Retry-After` header, in seconds; zero if the response has none.
     pub(crate) retry_after: u32,
-    /// `ETag`, with its quotes.
+    /// The `ETag` header, with its quotes; `None` if the response has none.
     pub(crate) etag: Option<String>,
     pub(crate) cache_control: &'static str,
     pub(crate) created: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Reply {
 pub(crate) enum ReplyBody {
     Whole(Bytes),
     List(ListBody),
-    /// An object, in JSON or protobuf, that may not be encoded yet.
+    /// An object to send as JSON or protobuf. It is encoded after the registry is unlocked ([`Reply::encoded`]).
     UnencodedObject(VersionedObject),
     UnencodedList(Box<UnencodedList>),
     Watch(Box<WatchBody>),
@@ -74,7 +74,7 @@ impl Reply {
         Self::new(code, TEXT, Bytes::from_static(text.as_bytes()))
     }
 
-    /// Encodes an object or a list that is not encoded yet. Called outside of the registry's lock (SRV-STORE-10).
+    /// Encodes an object or a list that is not encoded yet. Call it after the registry is unlocked (SRV-STORE-10).
     pub(crate) fn encoded(mut self) -> Result<Self, Status> {
         self.body = match self.body {
             ReplyBody::UnencodedList(list) => ReplyBody::List(list.encoded()?),
@@ -87,8 +87,8 @@ impl Reply {
         Ok(self)
     }
 
-    /// Creates an answer of a JSON document, in the negotiated format. A document that cannot be
-    /// encoded as protobuf is answered by 500.
+    /// Creates an answer with a JSON value, encoded in the negotiated format. A value that cannot be encoded as
+    /// protobuf is answered by 500.
     pub(crate) fn document(code: u16, document: &serde_json::Value, format: Format) -> Self {
         match format {
             Format::Json => Self::new(code, JSON, format!("{document}\n")),
@@ -100,10 +100,10 @@ impl Reply {
         }
     }
 
-    /// Creates an answer of a Status; a success without a code is a 200.
+    /// Creates an answer with a Status. The HTTP code is the `code` of the Status, or 200 if that is 0.
     pub(crate) fn status(status: &Status, format: Format) -> Self {
         let code = if status.code == 0 { 200 } else { status.code };
-        // Serialised from the struct rather than from a value, to keep the order of its fields.
+        // The struct is serialised, not a `Value` made from it, to keep the order of its fields.
         let json = || {
             let mut text = serde_json::to_vec(status).unwrap_or_default();
             text.push(b'\n');
@@ -115,7 +115,8 @@ impl Reply {
                 let value = serde_json::to_value(status).unwrap_or_default();
                 Self::document(code, &value, format)
             }
-            // A fault may have a Status that cannot be encoded, for example with a large number.
+            // A test may inject a fault with a Status that protobuf cannot encode, for example with a large number. It
+            // is sent as JSON.
             Format::Protobuf => match protobuf::status(status) {
                 Ok(bytes) => Self::new(code, PROTOBUF, bytes),
                 Err(_) => json(),

@@ -46,7 +46,7 @@ impl ReplyMaker {
         self.include.clone().map_err(|status| *status)
     }
 
-    /// Refuses `PartialObjectMetadataList` for one object, and `PartialObjectMetadata` for a list.
+    /// Refuses `PartialObjectMetadataList` for one object, and `PartialObjectMetadata` for a list, by 406.
     fn check(&self, resource: &Resource, is_list: bool) -> Result<(), Status> {
         let asked = match self.media.shape {
             ResponseShape::Partial { is_list: true, .. } if !is_list => "PartialObjectMetadataList",
@@ -139,7 +139,7 @@ impl ReplyMaker {
         })
     }
 
-    /// Builds the answer with a list (a page) in protobuf, which is encoded after the registry is unlocked.
+    /// Builds the answer with one page of a list in protobuf. The page is encoded after the registry is unlocked.
     fn unencoded_page(&self, resource: &Resource, page: StoredPage) -> Reply {
         let list = match self.media.shape {
             ResponseShape::Partial { version, .. } => UnencodedList {
@@ -181,7 +181,7 @@ impl ReplyMaker {
         self.rewritten(200, list.collect())
     }
 
-    /// Returns whether whole objects are sent as the bytes that are stored: JSON without indentation.
+    /// Returns whether whole objects are sent as the stored bytes: as JSON without indentation.
     fn is_stored_form(&self) -> bool {
         self.media.format == Format::Json && !self.pretty
     }
@@ -202,7 +202,8 @@ impl ReplyMaker {
     }
 }
 
-/// Builds the metadata of a list. Lists of custom resources always have the member `continue`.
+/// Builds the metadata of a list. With `always_continue`, as in lists of custom resources, an empty `continue` is
+/// written.
 fn list_metadata(page: &StoredPage, always_continue: bool) -> Value {
     let mut metadata = json!({});
     if page.revision > 0 {
@@ -219,7 +220,7 @@ fn list_metadata(page: &StoredPage, always_continue: bool) -> Value {
     metadata
 }
 
-/// Builds the metadata of a list of whole objects, the only list that repeats the shard selector of the request.
+/// Builds the metadata of a list of whole objects. Only such a list repeats the shard selector of the request.
 fn whole_list_metadata(page: &StoredPage, always_continue: bool) -> Value {
     let mut metadata = list_metadata(page, always_continue);
     if let Some(shard) = &page.shard {
@@ -229,7 +230,7 @@ fn whole_list_metadata(page: &StoredPage, always_continue: bool) -> Value {
 }
 
 fn metadata_alone(object: &VersionedObject, version: MetaVersion) -> Value {
-    // The text was serialised from a value, so it parses.
+    // The store serialised this text from a JSON value, so it parses.
     let metadata: Value = serde_json::from_str(object.metadata()).unwrap_or_default();
     partial(&metadata, version)
 }
@@ -241,7 +242,7 @@ fn partial_page(page: &StoredPage, version: MetaVersion) -> Value {
         "kind": "PartialObjectMetadataList",
         "apiVersion": version.api_version(),
         "metadata": list_metadata(page, false),
-        // An empty list of this kind has null items, as recorded from a kube-apiserver 1.36.
+        // An empty `PartialObjectMetadataList` has null `items`, as recorded from a kube-apiserver 1.36.
         "items": if items.is_empty() { Value::Null } else { Value::Array(items) },
     })
 }
