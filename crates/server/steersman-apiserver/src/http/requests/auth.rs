@@ -10,10 +10,12 @@ use steersman_apimachinery::status::Status;
 use steersman_auth::{Attributes, Impersonations, User, bearer, wanted};
 use steersman_registry::Registry;
 
-/// What is known of the client of a connection before it sends a request.
+/// The client of a connection, as known before its first request: by its TLS certificate or, in process, as the user of
+/// the service.
 #[derive(Debug, Clone)]
 pub(crate) enum Caller {
-    /// A client without a client certificate. Its requests without a credential are requests of this user.
+    /// A client without a certificate that names a user. Its requests without an `Authorization` header are requests of
+    /// this user: over HTTPS the anonymous one.
     Usual(Arc<User>),
     Certificate(Arc<User>),
     BadCertificate,
@@ -24,7 +26,7 @@ pub(crate) struct AuthOutcome {
     /// The user of the request, after impersonation; without a name if the request is answered 401.
     pub(crate) user: Arc<User>,
     pub(crate) by: Option<Arc<User>>,
-    /// The refusal of a request that is not allowed, before its body is read (AUTH-1); `None` if it is allowed.
+    /// The refusal of a request that is not allowed (AUTH-1); `None` if the request is allowed.
     pub(crate) refusal: Option<Box<Status>>,
 }
 
@@ -35,7 +37,7 @@ impl AuthOutcome {
     }
 }
 
-/// Authenticates, impersonates and authorizes a request, in the order of kube-apiserver's filters.
+/// Authenticates a request, checks its impersonation and authorizes it, in the order of kube-apiserver's filters.
 pub(crate) fn check(
     registry: &Registry,
     impersonations: &mut Impersonations,
@@ -69,9 +71,8 @@ pub(crate) fn check(
     AuthOutcome { user, by, refusal }
 }
 
-/// Returns the user of a request, or `None` if no credential is accepted and one is wrong. As in
-/// kube-apiserver, an accepted certificate precedes a token, and an accepted token makes up for a
-/// certificate that is not accepted (AUTH-10).
+/// Returns the user of a request, or `None` if no credential is accepted and one is wrong. As in kube-apiserver, an
+/// accepted certificate precedes a token, and an accepted token is enough if the certificate is not accepted (AUTH-10).
 fn authenticate(
     registry: &Registry,
     headers: &HeaderMap,
@@ -85,7 +86,7 @@ fn authenticate(
             known.ok().map(|known| known.user)
         }
         (Caller::BadCertificate, None) => None,
-        // A credential of another kind, such as a password, counts as none.
+        // An `Authorization` header without a bearer token, such as one with a password, makes the user anonymous.
         (Caller::Usual(_), None) if headers.contains_key(AUTHORIZATION) => {
             Some(Arc::new(User::anonymous()))
         }

@@ -33,7 +33,7 @@ impl ResourceCall<'_> {
     }
 }
 
-/// Returns the verb of a method on this path; `None` for a method that no path supports.
+/// Returns the verb of an HTTP method on this path; `None` if the path does not support the method.
 pub(crate) fn verb_of(method: &http::Method, path: &ObjectPath, query: &Query) -> Option<Verb> {
     let named = path.name.is_some();
     match method.as_str() {

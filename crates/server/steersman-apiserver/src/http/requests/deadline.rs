@@ -1,7 +1,7 @@
 //! Machine: the `timeout` query parameter, parsed and refused as kube-apiserver does.
 //!
-//! Kubernetes source: `apiserver/pkg/endpoints/filters/request_deadline.go` and `handlers/finisher/finisher.go`. Verbs
-//! wait only for webhooks, and reads for a revision in the future, so only these can exceed their deadline.
+//! Kubernetes source: `apiserver/pkg/endpoints/filters/request_deadline.go` and `handlers/finisher/finisher.go`. A verb
+//! waits only for webhooks and, if it reads, for a revision in the future. Only then can it exceed its deadline.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Machine: parses request bodies into JSON values, and words the refusals of bodies that do not parse as Go does.
+//! Machine: parses request bodies into JSON values. A body that does not parse is refused in the words of Go's parser.
 
 use serde_json::Value;
 use steersman_apimachinery::json::unreadable_kind;
@@ -10,13 +10,13 @@ use steersman_schema::types::type_word;
 
 use crate::http::requests::negotiate::Format;
 
-/// The line of Go that kube-apiserver names in its error messages about the kind of delete options.
+/// The place in the source of Kubernetes that kube-apiserver names when it refuses delete options of an unknown kind.
 const SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
 
 /// Maximum length of a request body, in bytes: 3 MiB, as in kube-apiserver.
 pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
 
-/// Beginnings of error messages of `serde_json`, and how Go's parser describes the same place in a body.
+/// How error messages of `serde_json` begin, each with the words of Go's parser for the same error.
 const PLACES: [(&str, &str); 6] = [
     (
         "key must be a string",
@@ -29,7 +29,7 @@ const PLACES: [(&str, &str); 6] = [
     ("expected `,` or `]`", "after array element"),
 ];
 
-/// Parses the object of a create or an update; `null` is an empty object.
+/// Parses the object in the body of a create or an update; `null` is an empty object.
 pub(crate) fn object(body: &[u8], format: Format, kind: &str) -> Result<Value, Status> {
     let refuse = |why: String| unrecognized(body, kind, &why);
     if format == Format::Protobuf {
@@ -73,7 +73,8 @@ fn mishandled(envelope: &Envelope<'_>, kind: &str, why: &str) -> Status {
     ))
 }
 
-/// Builds the refusal of a custom resource in protobuf: custom resources have no protobuf messages.
+/// Builds the refusal of a custom resource that was sent as protobuf: Kubernetes has no protobuf messages for custom
+/// resources.
 pub(crate) fn no_message(body: &[u8], kind: &str) -> Status {
     const WHY: &str = "object *unstructured.Unstructured does not implement the protobuf \
                        marshalling interface and cannot be encoded to a protobuf message";
@@ -92,7 +93,7 @@ pub(crate) fn kind_is_missing(body: &[u8], kind: &str) -> Status {
     ))
 }
 
-/// Parses the options in the body of a delete; `None` for an empty body.
+/// Parses the options in the body of a delete; `None` for an empty body and for `null`.
 pub(crate) fn delete_options(body: &[u8], format: Format) -> Result<Option<DeleteOptions>, String> {
     if body.is_empty() {
         return Ok(None);
@@ -113,7 +114,7 @@ pub(crate) fn delete_options(body: &[u8], format: Format) -> Result<Option<Delet
         return Err(format!("unexpected GroupVersion string: {version}"));
     }
     match kind {
-        // Upstream registers these options in every version, even in versions that are not served
+        // Upstream registers `DeleteOptions` in every group version, even in versions that are not served
         // (`addToGroupVersion` of apimachinery's internalversion scheme).
         "" | "DeleteOptions" => {}
         "CreateOptions" | "UpdateOptions" | "Status" | "APIVersions" | "APIGroup"
@@ -191,7 +192,7 @@ fn mistyped_options(value: &Value) -> Option<String> {
 
 fn parse(body: &[u8], format: Format) -> Result<Value, String> {
     match format {
-        // SRV-3: the parser bounds the nesting of values, and returns an error beyond it.
+        // SRV-3: `serde_json` limits the nesting of values, and returns an error for a body that is nested more deeply.
         Format::Json => serde_json::from_slice(body).map_err(|error| {
             let why = go_wording(body, &error);
             format!("couldn't get version/kind; json parse error: {why}")
@@ -201,7 +202,7 @@ fn parse(body: &[u8], format: Format) -> Result<Value, String> {
     }
 }
 
-/// Returns a parse error in Go's words, in the cases in which both parsers find the same error.
+/// Returns a parse error in the words of Go's parser; in those of `serde_json` if Go's are not known.
 fn go_wording(body: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
@@ -220,7 +221,8 @@ fn go_wording(body: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-/// Returns Go's message about a word that begins like `null`, `true` or `false` but goes on wrongly at `at`.
+/// Returns Go's message about a word that begins like `null`, `true` or `false` and has a wrong character at offset
+/// `at`.
 fn literal(body: &[u8], at: usize) -> Option<String> {
     for word in ["null", "true", "false"] {
         for length in (1..word.len()).rev() {
@@ -255,7 +257,7 @@ fn quoted_character(body: &[u8], at: usize) -> String {
     }
 }
 
-/// Returns the first 30 bytes of a body for messages: as text if the body looks like JSON, else in hexadecimal.
+/// Returns the first 30 bytes of a body, for error messages: as text if the body looks like JSON, else in hexadecimal.
 fn excerpt(body: &[u8]) -> String {
     const LONGEST: usize = 30;
     if body.is_empty() {

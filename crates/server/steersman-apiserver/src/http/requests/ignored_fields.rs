@@ -14,7 +14,8 @@ const STRICT: &str = "strict decoding error: ";
 
 pub(crate) struct IgnoredFields<'a> {
     body: &'a [u8],
-    /// Whether both unknown and duplicate fields are reported in the order of the body, as for built-in kinds in JSON.
+    /// Whether unknown and duplicate fields are reported together, in the order of the body, as for built-in kinds in
+    /// JSON. Otherwise the duplicate fields are reported first.
     ordered: bool,
     twice: Vec<String>,
 }
@@ -53,7 +54,7 @@ impl<'a> IgnoredFields<'a> {
             return Ok(sent);
         }
         let unknown = if kind == resource.kind {
-            // A body that does not decode is refused later, with the reason for that.
+            // An object that does not decode is refused later, because of its decoding error.
             let Ok(unknown) = unknown_fields(resource, &mut object.clone()) else {
                 return Ok(sent);
             };
@@ -67,7 +68,8 @@ impl<'a> IgnoredFields<'a> {
         )))
     }
 
-    /// Returns the result of the request, and reports the ignored fields with it, even with a refusal.
+    /// Returns `done`, the result of a write, and reports the ignored fields of its body: as warnings, and in the
+    /// message of a refusal by strict validation.
     pub(crate) fn settle<T>(
         &self,
         registry: &Registry,
@@ -105,7 +107,7 @@ impl<'a> IgnoredFields<'a> {
     }
 }
 
-/// Returns whether the `kind` and the `apiVersion` of an object, if they are set, are those of this kind.
+/// Returns whether an object has the `kind` and the `apiVersion` of the request, or leaves them out.
 fn fits(object: &Value, resource: &Resource, kind: &str) -> bool {
     let is = |field: &str, wanted: &str| match object.get(field) {
         None | Some(Value::Null) => true,
@@ -148,7 +150,7 @@ mod tests {
             messages.join(", ")
         );
         assert!(read("Ignore").unwrap().messages(Vec::new()).is_empty());
-        // An object of another kind is refused for that reason.
+        // An object of another kind is refused because of its kind, without a look at its fields.
         let other = json!({"kind": "Secret"});
         assert!(!fits(&other, resource, "ConfigMap"));
     }

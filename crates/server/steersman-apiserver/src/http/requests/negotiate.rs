@@ -37,8 +37,8 @@ pub(crate) enum Discovery {
     Aggregated(DiscoveryVersion),
 }
 
-/// The media types of bodies and answers, as messages list them. Whole objects of custom kinds, Tables and documents
-/// cannot be encoded as protobuf, so clauses of an Accept header that ask for it are skipped.
+/// The media types of bodies and answers, as error messages list them. Custom resources, Tables and discovery documents
+/// cannot be encoded as protobuf, so a clause of an Accept header that asks for them in protobuf is skipped.
 const KNOWN: [&str; 3] = [
     "application/json",
     "application/yaml",
@@ -63,7 +63,7 @@ pub(crate) enum AcceptReader {
     Handler,
 }
 
-/// One clause of an Accept header, as upstream's handlers parse it: see `goautoneg.ParseAccept`.
+/// One media type of an Accept header, with its parameters, as upstream's handlers parse it (`goautoneg.ParseAccept`).
 #[derive(Debug, Clone)]
 struct Clause {
     kind: String,
@@ -74,8 +74,8 @@ struct Clause {
     stream: String,
 }
 
-/// Negotiates the answer of a request on objects. `has_message` tells whether whole objects can be encoded as protobuf;
-/// their metadata alone always can.
+/// Returns the format and the shape of the answer to a request on objects. `has_message` tells whether whole objects
+/// can be encoded as protobuf; their metadata alone always can.
 pub(crate) fn objects(
     accept: Option<&str>,
     reader: AcceptReader,
@@ -109,7 +109,7 @@ pub(crate) fn streamed(media: Media) -> Result<Media, Status> {
     }
 }
 
-/// Negotiates the format of a discovery document: JSON or YAML, and aggregated only if `has_aggregated` is set.
+/// Returns the format of a discovery document: JSON or YAML, and aggregated only if `has_aggregated` is set.
 pub(crate) fn discovery(
     accept: Option<&str>,
     reader: AcceptReader,
@@ -138,13 +138,14 @@ pub(crate) fn discovery(
     Err(Status::not_acceptable(&KNOWN))
 }
 
-/// Returns the format of an answer that has only one shape, such as a refusal: JSON if no other type fits.
+/// Returns the format of an answer that has only one shape, such as a refusal; JSON if the header names no known type.
 pub(crate) fn format(accept: Option<&str>) -> Format {
     let mut plain = servable(accept).filter(|(_, clause)| clause.convert.is_none());
     plain.next().map_or(Format::Json, |(format, _)| format)
 }
 
-/// Checks an Accept header as go-restful does before any handler: it must name one of the types of the route literally.
+/// Checks an Accept header as go-restful does before it calls a handler: the header must have `*/*` or literally one of
+/// the media types of the route.
 pub(crate) fn routed(accept: Option<&str>, available: &[&str]) -> Result<(), Status> {
     let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
     let mut named = header.split(',').map(|clause| {
@@ -180,8 +181,9 @@ fn servable(accept: Option<&str>) -> impl Iterator<Item = (Format, Clause)> {
     let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
     let mut clauses: Vec<Clause> = Vec::new();
     for clause in header.split(',').filter_map(clause) {
-        // Upstream's comparison is no order: a clause goes before clauses that it exceeds in any respect, so the result
-        // depends on their positions. With this few clauses Go's sort is an insertion sort, which this loop repeats.
+        // Upstream's comparison is not an order: a clause goes before another if it is better in any respect (quality,
+        // type or subtype), so the result depends on their positions. Go sorts so few clauses by insertion, which this
+        // loop repeats.
         let mut at = clauses.len();
         while at > 0 && is_better(&clause, &clauses[at - 1]) {
             at -= 1;

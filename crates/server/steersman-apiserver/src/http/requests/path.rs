@@ -31,7 +31,8 @@ pub(crate) enum PathRoute {
     OpenApiV2,
     /// `/openapi/v3`: the paths of the OpenAPI v3 documents.
     OpenApiIndex,
-    /// `/openapi/v3/<path of a version>`: the OpenAPI v3 document of a version, or any other path.
+    /// `/openapi/v3/<path>`: the OpenAPI v3 document of a group version, for instance `apis/apps/v1`. The path may be
+    /// unserved.
     OpenApi(String),
     Issuer(IssuerDocument),
     Objects(ObjectPath),
@@ -58,15 +59,15 @@ pub(crate) struct ObjectPath {
     pub(crate) resource: String,
     /// The name of the object; `None` for a collection.
     pub(crate) name: Option<String>,
-    /// The path elements after the object's name.
+    /// The path elements after the object's name, joined by slashes: `status`, or `proxy/metrics`.
     pub(crate) subresource: Option<String>,
-    /// Whether the path has the old `/watch/` prefix.
+    /// Whether the path has the old prefix `/watch/`, as in `/api/v1/watch/pods`: a GET is then a watch.
     pub(crate) watch_prefix: bool,
 }
 
 impl PathRoute {
     pub(crate) fn parse(path: &str) -> Self {
-        // Go decodes the path as a whole first, so an escaped slash separates too.
+        // As in Go, the path is decoded before it is split, so an escaped slash (`%2F`) separates too.
         let decoded = go::unescape(path);
         let Some(below_root) = decoded.as_deref().and_then(|path| path.strip_prefix('/')) else {
             return Self::Unknown;
@@ -84,7 +85,7 @@ impl PathRoute {
             [] => Self::Root,
             [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] => Self::Health {
                 endpoint: (*endpoint).to_owned(),
-                // The names of some checks contain slashes.
+                // The names of some checks contain slashes, such as `poststarthook/rbac/bootstrap-roles`.
                 check: (!check.is_empty()).then(|| check.join("/")),
             },
             ["version"] => Self::Version,
@@ -101,7 +102,7 @@ impl PathRoute {
             ["apis", group, version] => Self::resources(group, version),
             ["api", version, rest @ ..] => Self::objects("", version, rest),
             ["apis", group, version, rest @ ..] => Self::objects(group, version, rest),
-            // Upstream, the router of the core group answers this path too.
+            // Upstream, the router of the core group answers paths below `/version` too, with its 404.
             ["version", ..] => Self::no_such_path(""),
             _ => Self::Unknown,
         }
@@ -142,7 +143,7 @@ impl PathRoute {
         let (resource, name, subresource) = match rest {
             [resource] => (*resource, None, None),
             [resource, name] => (*resource, Some(*name), None),
-            // A proxy request has a path of its own after the name of the subresource.
+            // The path of a proxy request continues after the name of the subresource, as in `proxy/metrics`.
             [resource, name, below @ ..] => (*resource, Some(*name), Some(below.join("/"))),
             _ => return Self::no_such_path(group),
         };

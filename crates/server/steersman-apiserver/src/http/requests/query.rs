@@ -13,7 +13,8 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Parses the text after the question mark. Like Go, leaves out parameters with broken escapes.
+    /// Parses the text after the question mark of a URL. As in Go, parameters with broken escapes, such as `%zz`, are
+    /// left out.
     pub(crate) fn parse(query: Option<&str>) -> Self {
         let pairs = query
             .unwrap_or_default()
@@ -32,16 +33,16 @@ impl Query {
         &self.pairs
     }
 
-    /// Replaces the resource version of a list by a past revision, for the fault `StaleList`, if the request accepts
-    /// any version (0), or a minimum that the past revision meets.
+    /// For the fault `StaleList`: makes a list read the past `revision`. Changes nothing if the request would not
+    /// accept that: if it asks for the newest state, for an exact version, for a newer minimum, or for the next page.
     pub(crate) fn look_back(&mut self, revision: u64) {
         let asked = self.get("resourceVersion").map(str::parse::<u64>);
         let takes_newer = match self.get("resourceVersionMatch") {
-            // With a limit but no `resourceVersionMatch`, the version is an exact one.
+            // A list with a limit and without `resourceVersionMatch` asks for exactly its version, unless that is 0.
             None | Some("") => self.get("limit").is_none() || asked == Some(Ok(0)),
             Some(how) => how == "NotOlderThan",
         };
-        // A list without a version requires the newest state, so the past revision does not meet it.
+        // A list without a version asks for the newest state, so it is not changed.
         let is_met = matches!(asked, Some(Ok(least)) if least <= revision);
         if !is_met || !takes_newer || !self.get("continue").is_none_or(str::is_empty) {
             return;
@@ -91,8 +92,8 @@ impl Query {
         self.switch("watch").unwrap_or(false)
     }
 
-    /// Returns whether the answer is to be indented: as `pretty` says, else only for curl, Wget and browsers
-    /// (apiserver, `responsewriters.isPrettyPrint`).
+    /// Returns whether JSON is to be indented: as the parameter `pretty` says; without it, only for curl, Wget and
+    /// browsers (apiserver, `responsewriters.isPrettyPrint`).
     pub(crate) fn is_pretty(&self, user_agent: &str) -> bool {
         match self.get("pretty").filter(|said| !said.is_empty()) {
             Some(said) => go::parse_bool(said) == Some(true),
@@ -124,7 +125,7 @@ impl Query {
             times::check(time).map_err(Status::bad_request)?;
         }
         let stream = self.get("stream").map(|_| {
-            // Upstream's feature PodLogsQuerySplitStreams is off by default.
+            // The parameter needs upstream's feature PodLogsQuerySplitStreams, which is off by default.
             FieldError::forbidden("stream", "may not be specified")
         });
         let since = match (self.get("sinceSeconds"), self.get("sinceTime")) {
@@ -148,7 +149,8 @@ impl Query {
         }
     }
 
-    /// Returns the options of a list. A deletecollection uses only their selectors.
+    /// Returns the options of a list, or of the list of objects that a deletecollection deletes. Also checks
+    /// `timeoutSeconds`.
     pub(crate) fn list_options(&self) -> Result<ListQuery, Status> {
         self.timeout_seconds()?;
         self.watch_options()

@@ -12,7 +12,8 @@ use steersman_apimachinery::status::Status;
 
 use crate::http::requests::decode::LIMIT;
 
-/// Maximum number of bytes of an oversized body that are read and dropped. `DRAIN_FOR` is the maximum time for that.
+/// Maximum number of bytes that are read and dropped of a body above the size limit. `DRAIN_FOR` is the maximum time
+/// for that.
 const DRAINED: usize = 64 * 1024 * 1024;
 const DRAIN_FOR: Duration = Duration::from_secs(5);
 
@@ -21,7 +22,7 @@ pub(crate) async fn read<B: Body>(headers: &HeaderMap, body: B) -> Result<Bytes,
     let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
     let mut pieces = pin!(body.map_err(|_| ()).into_data_stream());
     if announced.is_some_and(|length: u64| length > LIMIT as u64) {
-        // A client that waits for `100 Continue` sends nothing of the body.
+        // A client that sent `Expect: 100-continue` has not sent the body, so there is nothing to drop.
         if !headers.contains_key(header::EXPECT) {
             drain(pieces).await;
         }
@@ -40,8 +41,8 @@ pub(crate) async fn read<B: Body>(headers: &HeaderMap, body: B) -> Result<Bytes,
     Ok(all.freeze())
 }
 
-/// Reads and drops the rest of a refused body, within bounds. A client that still sends when the
-/// connection is closed would lose the answer to the connection reset.
+/// Reads and drops the rest of a refused body, within bounds. If the connection were closed while the client still
+/// sends, the client would get a connection reset instead of the answer.
 async fn drain<D: Buf>(mut pieces: impl Stream<Item = Result<D, ()>> + Unpin) {
     let rest = async {
         let mut dropped = 0;

@@ -6,7 +6,7 @@ use steersman_auth::Attributes;
 
 use crate::http::requests::query::Query;
 
-/// Derives the attributes of any path as upstream's `RequestInfoFactory.NewRequestInfo` does.
+/// Derives the attributes of a request for any path, as upstream's `RequestInfoFactory.NewRequestInfo` does.
 pub(crate) fn attributes(method: &str, path: &str, query: &Query) -> Attributes {
     let path = go::unescape(path).unwrap_or_else(|| path.to_owned());
     let trimmed = path.trim_matches('/');
@@ -61,7 +61,7 @@ pub(crate) fn attributes(method: &str, path: &str, query: &Query) -> Attributes 
     asked
 }
 
-/// Returns the only `metadata.name` that a field selector allows, for rules of RBAC with `resourceNames`.
+/// Returns the only `metadata.name` that a field selector allows, for RBAC rules with `resourceNames`.
 fn only_name(query: &Query) -> Option<String> {
     let selector = FieldSelector::parse(query.get("fieldSelector")?).ok()?;
     let mut terms = selector.terms().iter();

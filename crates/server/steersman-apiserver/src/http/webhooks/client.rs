@@ -25,7 +25,8 @@ type Exchanged = Result<(u16, Bytes), String>;
 
 type InProcess = Arc<dyn Fn(Request<Full<Bytes>>) -> BoxFuture<'static, Exchanged> + Send + Sync>;
 
-/// Returns host and port of an endpoint of a Service, from namespace, name and port. Used for Services without a route.
+/// Finds an endpoint of a Service: from its namespace, name and port, returns the host and port of the endpoint. Used
+/// for webhooks at Services that are not routed to another address.
 pub(crate) type Resolve<'a> = &'a (dyn Fn(&str, &str, u16) -> Result<(String, u16), String> + Sync);
 
 #[derive(Clone)]
@@ -37,7 +38,8 @@ enum WebhookRoute {
 /// The host name that is routed to another address, and the port if only that port is routed.
 type RouteKey = (String, Option<u16>);
 
-/// The other addresses to which calls of webhooks are routed, by the host name of a Service: `name.namespace.svc`.
+/// Calls webhooks. Calls for a Service, with the host name `name.namespace.svc`, may be routed to another address or to
+/// a service in this process.
 #[derive(Default)]
 pub(crate) struct Webhooks {
     routes: Mutex<HashMap<RouteKey, WebhookRoute>>,
@@ -84,7 +86,7 @@ impl Webhooks {
         let exchange = tokio::time::timeout(call.timeout, self.exchange(&call, resolve));
         let body = match exchange.await.unwrap_or_else(|_| Err(TOO_LATE.to_owned())) {
             Err(why) => Err(format!("Post \"{}\": {why}", call.url)),
-            // Like Kubernetes' client for Go, which takes 200 to 206 for success. A redirect is an error.
+            // As in Kubernetes' client for Go, the codes 200 to 206 are a success, and a redirect is an error.
             Ok((200..=206, body)) => Ok(body),
             Ok((code, body)) => Err(refused(code, &body)),
         };
@@ -116,7 +118,8 @@ impl Webhooks {
             (Some(WebhookRoute::Url(url)), _) => {
                 let base: Uri = url.parse().map_err(|_| "invalid URL".to_owned())?;
                 let address = authority(&base)?;
-                // The certificate may be valid for the routed host or, as in a cluster, for the Service.
+                // The certificate may be valid for the host of the route or, as in a cluster, for the host name of the
+                // Service.
                 let name = address.0.clone();
                 (address, name, Some(host.clone()))
             }
@@ -146,7 +149,8 @@ impl Webhooks {
         request: impl Fn() -> Result<Request<Full<Bytes>>, String>,
     ) -> Exchanged {
         if let Some(mut idle) = self.idle.take(&peer)
-            // If the webhook has closed the connection, a new one is used. A review may be sent twice.
+            // If the webhook has closed the idle connection, the request is sent again on a new one. So a webhook may
+            // get a review twice.
             && let Ok(gathered) = idle.exchange(request()?, gather).await
         {
             let gathered = gathered?;
@@ -160,7 +164,7 @@ impl Webhooks {
     }
 }
 
-/// Returns host and port of an HTTPS URL; URLs with other schemes are never called.
+/// Returns the host and port of an HTTPS URL. Refuses other schemes: a webhook is called only over TLS.
 fn authority(url: &Uri) -> Result<(String, u16), String> {
     if url.scheme_str() != Some("https") {
         let scheme = url.scheme_str().unwrap_or_default();

@@ -22,7 +22,8 @@ use tokio_rustls::client::TlsStream;
 
 use crate::http::webhooks::trust::Trust;
 
-/// The target of a connection, and everything that its certificate was verified against.
+/// The target of a connection: its address, and the host names and CA bundle against which its certificate was
+/// verified. An idle connection is used again only for an equal target.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Peer {
     pub(crate) address: (String, u16),
@@ -40,7 +41,7 @@ pub(crate) struct IdleConnections {
 #[derive(Default)]
 struct IdlePool {
     by_peer: BTreeMap<Peer, Vec<Idle>>,
-    /// Whether a task that closes expired connections runs. It ends when there are no idle connections.
+    /// Whether the task that closes expired connections runs. The task ends when there are no idle connections.
     is_swept: bool,
 }
 
@@ -49,19 +50,19 @@ struct Idle {
     since: Instant,
 }
 
-/// A connection that takes one request at a time. The call that uses the connection also polls it, instead of a task,
-/// which saves a call the time that two more tasks take to wake up.
+/// A connection that takes one request at a time. The call that uses the connection also polls it. If a task did so,
+/// each call would wait for two more wake-ups of tasks.
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    /// The protocol of HTTP/1.1, which must be polled; `None` once the connection has ended.
+    /// The future that speaks HTTP/1.1 on the socket, and must be polled; `None` once the connection has ended.
     protocol: Option<Pin<Box<Protocol>>>,
 }
 
-/// The half of a connection that reads and writes the socket; the other half sends requests to it.
+/// The half of a connection that reads and writes the socket. The other half, `SendRequest`, gives requests to it.
 type Protocol = http1::Connection<TokioIo<TlsStream<TcpStream>>, Full<Bytes>>;
 
 /// How long an idle connection is kept. Go keeps one for 90 s; but a webhook in a test may serve one connection at a
-/// time, and the next connection then waits until this one is closed.
+/// time, and a new connection then waits until the idle one is closed.
 const IDLE_TIME: Duration = Duration::from_secs(1);
 /// Maximum number of idle connections per webhook, as in Kubernetes' client for Go.
 const MOST: usize = 25;
@@ -74,7 +75,7 @@ impl IdleConnections {
         taken.map(|idle| idle.connection)
     }
 
-    /// Keeps a connection for further calls, for a second. Its last response must have been read to the end.
+    /// Keeps an idle connection for a second, for further calls. Its last response must have been read to the end.
     pub(crate) fn keep(&self, peer: Peer, connection: Connection) {
         if connection.protocol.is_none() {
             return;
@@ -103,7 +104,8 @@ impl IdlePool {
         });
     }
 
-    /// Closes expired connections, and returns when the next one expires; `None` if there is none.
+    /// Closes the idle connections that have expired, and returns when the next of the others expires; `None` if none
+    /// is left.
     fn sweep(&mut self) -> Option<Instant> {
         self.close_expired();
         let oldest = self.by_peer.values().flatten().map(|idle| idle.since).min();
@@ -134,7 +136,8 @@ pub(crate) async fn connect(peer: &Peer) -> Result<Connection, String> {
     let stream = TcpStream::connect((host.as_str(), *port))
         .await
         .map_err(|error| undialled(host, *port, &error))?;
-    // An AdmissionReview fits into a segment or two: it must not wait for an acknowledgement (Nagle's algorithm).
+    // Turns off Nagle's algorithm, with which the end of an AdmissionReview may wait until the webhook has acknowledged
+    // the part before.
     stream
         .set_nodelay(true)
         .map_err(|error| error.to_string())?;
@@ -149,8 +152,8 @@ pub(crate) async fn connect(peer: &Peer) -> Result<Connection, String> {
 }
 
 impl Connection {
-    /// Sends a request, and returns what `read` makes of its response. The path of the request's URL goes into the
-    /// request line, the host into the header.
+    /// Sends a request, and returns the result of `read` on the response. Of the URL only the path and the query are
+    /// sent; the caller sets the `Host` header.
     ///
     /// # Errors
     /// A description of the problem. The webhook may have received the request.
@@ -178,15 +181,15 @@ impl Connection {
     }
 }
 
-/// Runs a part of an exchange, and the connection for it. Each poll runs the part, then the connection, then the part
-/// again, which uses what arrived without another wake-up.
+/// Awaits `part`, a step of an exchange, and polls the connection meanwhile. Each poll polls the part, then the
+/// connection, then the part again, so that data which has just arrived is used without another wake-up.
 async fn drive<T>(protocol: &mut Option<Pin<Box<Protocol>>>, part: impl Future<Output = T>) -> T {
     let mut part = pin!(part);
     poll_fn(|context| {
         if let done @ Poll::Ready(_) = part.as_mut().poll(context) {
             return done;
         }
-        // Once the connection has ended, the part fails or has received all that it needs.
+        // A connection that has ended is not polled again: the part then fails, or has received all that it needs.
         protocol.take_if(|protocol| protocol.as_mut().poll(context).is_ready());
         part.as_mut().poll(context)
     })
@@ -210,7 +213,7 @@ fn undialled(host: &str, port: u16, error: &std::io::Error) -> String {
     }
 }
 
-/// Returns the message for a failed TLS handshake; for a refused certificate that of Go's TLS.
+/// Returns the error message for a failed TLS handshake; for a refused certificate in the words of Go's TLS.
 fn untrusted(error: &std::io::Error) -> String {
     let source = error.get_ref().and_then(|source| source.downcast_ref());
     match source {

@@ -17,9 +17,9 @@ use rustls::{
 
 use crate::tls::{KeyPurpose, Pool, parse};
 
-/// Trusts the certificates that Go's verifier trusts with a bundle as its roots (HOOK-1): certificates with a chain
-/// that ends in a certificate of the bundle, and the certificates of the bundle themselves, whatever their issuer.
-/// Tools that make certificates for tests put the serving certificate into the bundle.
+/// Verifies certificates of webhooks as Go's verifier does with a CA bundle as its roots (HOOK-1). It trusts
+/// certificates with a chain that ends in a certificate of the bundle, and the certificates of the bundle themselves,
+/// independently of their issuer: tools that make certificates for tests put the serving certificate into the bundle.
 #[derive(Debug)]
 pub(crate) struct Trust {
     given: Vec<CertificateDer<'static>>,
@@ -32,8 +32,9 @@ pub(crate) struct Trust {
 struct Refused(String);
 
 impl Trust {
-    /// Trusts the certificates of a bundle in PEM, or none if it is empty. The certificate must be valid for the host
-    /// of the call or for the second host `also`. Blocks that are no certificates are ignored.
+    /// Creates a verifier that trusts the certificates of a bundle in PEM, and none if the bundle is empty. The
+    /// certificate of a webhook must be valid for the host of the call or for `also`, a second host. PEM blocks that
+    /// are no certificates are ignored.
     pub(crate) fn of(
         bundle: &[u8],
         also: Option<String>,
@@ -79,7 +80,8 @@ impl Trust {
         let chain = pool.chain(&leaf).map_err(refused)?;
         let mut authorities = chain.iter().skip(1);
         if authorities.any(|one| !matches!(one.name_constraints(), Ok(None))) {
-            // If an authority has name constraints, webpki checks them.
+            // The checks above ignore name constraints. If an authority of the chain has some, webpki checks the
+            // certificate too.
             let checked = self.check_by_webpki(shown, others, name, now);
             checked.map_err(|_| {
                 refused(format!(
@@ -150,7 +152,7 @@ fn refused(why: String) -> Error {
     CertificateError::Other(OtherError(Arc::new(Refused(why)))).into()
 }
 
-/// Returns a server's name as text, as in a URL but with an IPv6 address without brackets.
+/// Returns the name of a server as text: a host name, or an IP address without brackets.
 fn host(name: &ServerName<'_>) -> String {
     match name {
         ServerName::DnsName(name) => name.as_ref().to_owned(),

@@ -94,7 +94,7 @@ fn quality_orders_and_equals_keep_their_order() {
     assert_eq!(format(Some("text/html")), Format::Json);
     let table = "application/yaml;as=Table;v=v1;g=meta.k8s.io";
     assert_eq!(format(Some(table)), Format::Json);
-    // A concrete type goes before `*/*`, unless `*/*` had the better quality.
+    // A concrete type goes before `*/*`, unless `*/*` has the better quality.
     assert_eq!(format(Some("*/*, application/yaml")), Format::Yaml);
     assert_eq!(
         format(Some("application/yaml;q=0.1, */*;q=0.9")),

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 
-/// The names in a certificate's extension for subject alternative names; the common name does not count.
+/// The subject alternative names of a certificate. The common name does not count, as in Go.
 #[derive(Default)]
 struct Names<'a> {
     has_extension: bool,
@@ -13,7 +13,7 @@ struct Names<'a> {
     addresses: Vec<IpAddr>,
 }
 
-/// Checks that a certificate names a host, which is a name or an address without brackets.
+/// Checks that a certificate is valid for `host`: a host name, or an IP address without brackets.
 pub(super) fn check_host(certificate: &X509Certificate<'_>, host: &str) -> Result<(), String> {
     let names = names(certificate);
     let address: Option<IpAddr> = host.parse().ok();
@@ -72,7 +72,7 @@ fn names<'a>(certificate: &'a X509Certificate<'_>) -> Names<'a> {
     names
 }
 
-/// Returns whether two addresses are equal; an IPv4 address may be written as IPv6.
+/// Returns whether two addresses are equal. An IPv4 address equals its form in IPv6, such as `::ffff:127.0.0.1`.
 fn is_same(left: IpAddr, right: IpAddr) -> bool {
     left.to_canonical() == right.to_canonical()
 }
@@ -91,7 +91,7 @@ fn matches(pattern: &str, host: &str) -> bool {
         && labels.all(|(at, (wanted, found))| (at == 0 && wanted == "*") || exact(wanted, found))
 }
 
-/// Returns whether a text is a valid host name, or with a star as its first label a valid pattern.
+/// Returns whether a text is a valid host name. In a pattern, the first label may also be `*`.
 fn is_host(text: &str, is_pattern: bool) -> bool {
     text != "*"
         && text.split('.').enumerate().all(|(at, label)| {

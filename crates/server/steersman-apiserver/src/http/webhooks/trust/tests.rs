@@ -11,7 +11,7 @@ use super::*;
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
-/// A generated certificate: DER, and PEM for a bundle.
+/// A generated certificate: as DER to present, and as PEM for a bundle.
 #[derive(Clone)]
 struct Made {
     der: CertificateDer<'static>,
@@ -72,7 +72,8 @@ fn made(authority: &Authority) -> Made {
     }
 }
 
-/// Returns the refusal of the first certificate in the year 2025; the others were sent with it.
+/// Verifies the first certificate of `shown` in the year 2025; the webhook sends the other certificates along with it.
+/// Returns the refusal, or `None` if the certificate is trusted.
 fn verify(bundle: &str, shown: &[&Made], name: &str) -> Option<String> {
     verify_in(2025, bundle, shown, name)
 }
@@ -132,8 +133,7 @@ fn hook_1_a_certificate_of_the_bundle_is_trusted() {
             "x509: certificate has expired or is not yet valid: current time 2015-01-01T00:00:00Z is before 2020-01-01T00:00:00Z"
         );
     }
-    // A certificate of the same issuer outside the bundle is refused, because the bundle holds no
-    // authority.
+    // A certificate of the same issuer that is not in the bundle is refused, because the bundle holds no authority.
     assert_eq!(
         verify(&leaf.pem, &[&serving(&envtest)], "localhost").unwrap(),
         UNKNOWN
@@ -148,10 +148,10 @@ fn a_chain_that_ends_in_the_bundle_is_trusted() {
     let (root, middle) = (made(&root), made(&middle));
     let name = "localhost";
     assert_eq!(verify(&root.pem, &[&leaf, &middle], name), None);
-    // The root may be sent too, and the order does not matter.
+    // A webhook may send the root too, and the order of the certificates after the first does not matter.
     assert_eq!(verify(&root.pem, &[&leaf, &root, &middle], name), None);
     assert_eq!(verify(&root.pem, &[&leaf], name).unwrap(), UNKNOWN);
-    // Each certificate of a bundle is a root.
+    // Each certificate of a bundle is a root, even one that another authority has issued.
     assert_eq!(verify(&middle.pem, &[&leaf], name), None);
     let other = made(&own(authority_params("other")));
     let bundle = format!("# ours\n{}junk\n{}\n", other.pem, root.pem);
@@ -191,7 +191,7 @@ fn an_authority_may_serve_and_only_authorities_may_sign() {
         verify(&root.pem(), &[&lower, &made(&leaf)], "lower.example.com").unwrap(),
         hinted(cannot, "localhost")
     );
-    // Another authority of the same name.
+    // An authority with the same name and another key does not make the certificate trusted.
     let other = own(authority_params("root"));
     assert_eq!(
         verify(&other.pem(), &[&serving(&root)], "localhost").unwrap(),
@@ -245,7 +245,7 @@ fn a_webhooks_certificate_needs_the_usage_of_a_server() {
     let with = |usages: &[ExtendedKeyUsagePurpose]| {
         let mut params = serving_params();
         params.extended_key_usages = usages.to_vec();
-        // Plain key usages are ignored.
+        // Only extended key usages are checked; `key_usages` is ignored.
         params.key_usages = vec![KeyUsagePurpose::KeyAgreement];
         signed(&params, &root)
     };
