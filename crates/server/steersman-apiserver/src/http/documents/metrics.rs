@@ -13,7 +13,7 @@ pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 /// counted in one that has only the status code.
 const MOST_SERIES: usize = 10_000;
 
-/// The labels of a count: verb, group, version, resource, subresource, scope, and the status of the answer.
+/// The labels of one series: verb, group, version, resource, subresource, scope, and the HTTP code of the answer.
 type Labels = ([String; 6], u16);
 
 #[derive(Debug, Default)]

@@ -25,7 +25,7 @@ use crate::http::responses::shape::ReplyMaker;
 /// fields that its first run found.
 pub(crate) struct RequestBody<'a> {
     bytes: &'a [u8],
-    /// The unknown and duplicate fields of the object in the body, once the verb has looked for them.
+    /// The unknown and duplicate fields of the object in the body; `None` until a create has looked for them.
     ignored: Option<IgnoredFields<'a>>,
 }
 

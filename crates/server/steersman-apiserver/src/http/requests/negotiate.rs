@@ -31,9 +31,9 @@ pub(crate) struct Media {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Discovery {
-    /// Separate documents, one for each group and version.
+    /// Separate discovery documents, one for each group and version.
     Legacy(Format),
-    /// One document for all groups and versions.
+    /// One discovery document for all groups and versions.
     Aggregated(DiscoveryVersion),
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum PathRoute {
     Metrics,
     /// `/api`: the versions of the core group.
     CoreVersions,
-    /// `/apis`: the groups.
+    /// `/apis`: the served groups.
     Groups,
     /// `/apis/<group>`: the versions of a group.
     Group(String),
@@ -38,7 +38,7 @@ pub(crate) enum PathRoute {
     Objects(ObjectPath),
     /// An unserved path below `/api`, `/apis` or `/version`, with its group. The group is empty for core.
     NoSuchPath(String),
-    /// Any other unserved path.
+    /// An unserved path outside of `/api`, `/apis` and `/version`.
     Unknown,
 }
 

@@ -50,7 +50,8 @@ impl EventEncoder {
         }
     }
 
-    /// Returns whether the watch must end, because an object could not be encoded and the error was sent.
+    /// Returns whether the watch must end, because an object could not be encoded and an `ERROR` event was sent
+    /// instead.
     pub(crate) fn is_over(&self) -> bool {
         self.over
     }

@@ -1,4 +1,4 @@
-//! Words: an answer before it becomes an HTTP response.
+//! Words: `Reply`, an answer before it becomes an HTTP response.
 
 use bytes::Bytes;
 use steersman_apimachinery::status::Status;

@@ -117,7 +117,7 @@ fn delete_options(call: &ResourceCall<'_>, body: &[u8]) -> Result<DeleteOptions,
     };
     let sent = decode::delete_options(body, format).map_err(Status::bad_request)?;
     let mut options = match sent {
-        // As in a kube-apiserver, a body replaces all options of the query, even a dry run.
+        // As in a kube-apiserver, options in the body replace all options of the query, even `dryRun`.
         Some(options) => options,
         None => call.query.delete_options()?,
     };

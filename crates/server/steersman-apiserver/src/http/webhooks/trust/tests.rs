@@ -1,4 +1,4 @@
-//! Tests with certificates as common tools issue them, against the messages of Go's verifier.
+//! Tests of `Trust` with certificates as common tools issue them; the expected refusals are messages of Go's verifier.
 
 use std::time::Duration;
 
@@ -115,7 +115,7 @@ fn hook_1_a_certificate_of_the_bundle_is_trusted() {
         for name in ["localhost", "LOCALHOST", "127.0.0.1", "::1"] {
             assert_eq!(verify(&shown.pem, &[shown], name), None, "{name}");
         }
-        // A trusted certificate is still refused for other names and at other times.
+        // A trusted certificate is still refused for names that it does not have, and outside of its validity period.
         assert_eq!(
             verify(&shown.pem, &[shown], "hook.example.com").unwrap(),
             "x509: certificate is valid for localhost, not hook.example.com"
