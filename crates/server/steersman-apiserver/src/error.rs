@@ -38,13 +38,13 @@ pub enum Error {
     /// An option of the server cannot be used, for instance a key that is no PEM.
     #[error("the server cannot listen with its options")]
     Option {
-        /// The option, and the problem.
+        /// The name of the option, and why the server cannot use it.
         source: OptionError,
     },
-    /// The kubeconfig could not be written.
+    /// The kubeconfig could not be written, or the file at its path must not be overwritten.
     #[error("cannot write the kubeconfig to {}", path.display())]
     WriteKubeconfig {
-        /// The path of the file.
+        /// The path of the kubeconfig.
         path: PathBuf,
         /// The operating system's error.
         source: io::Error,

@@ -7,7 +7,8 @@ use steersman_apimachinery::yaml;
 /// The name of the cluster, of the user and of the context in the kubeconfigs that servers write.
 const NAME: &str = "steersman";
 
-/// Describes the content of a file that must not be overwritten; `None` for kubeconfigs of embedded servers.
+/// Describes the content `held` of an existing file that a kubeconfig must not overwrite; `None` if the file is empty
+/// or is a kubeconfig of an embedded server.
 pub(crate) fn foreign(held: &str) -> Option<String> {
     if held.trim().is_empty() {
         return None;
@@ -23,8 +24,8 @@ pub(crate) fn foreign(held: &str) -> Option<String> {
 
 /// Returns a kubeconfig for a server at `url` with the authority `ca_pem`.
 ///
-/// Cluster, user and context are all named `steersman`; the namespace is `default`. A server that
-/// requires no credential gets a token all the same, because some clients require one.
+/// Cluster, user and context are all named `steersman`; the namespace is `default`. The kubeconfig has a token even if
+/// the server requires no credential, because some clients require one.
 pub(crate) fn text(url: &str, ca_pem: &str, token: &str) -> String {
     let authority = STANDARD.encode(ca_pem);
     format!(

@@ -31,8 +31,8 @@
 //! A cluster has these features, which this server lacks:
 //!
 //! - Alpha and beta kinds, except for StorageVersionMigrations if they are enabled, and some rules of stable kinds.
-//!   Defaults and validation follow upstream's code kind by kind and are checked against recorded answers; a rule
-//!   outside of both may be missing or have another message.
+//!   Defaults and validation follow upstream's code kind by kind and are checked against recorded answers of a
+//!   kube-apiserver; a rule that neither covers may be missing or have another message.
 //! - CBOR. The server reads and answers JSON, YAML and, for built-in kinds and metadata alone,
 //!   protobuf. Discovery documents are JSON or YAML.
 //! - OpenID Connect for users, and webhooks for authentication or authorization. Users authenticate
@@ -46,16 +46,16 @@
 //!
 //! # Invariants of the driver
 //!
-//! - SRV-1: a request does all of its work or none, because a verb never waits. A verb that needs a
-//!   webhook stops without a change, and is run again with the answer (ADM-1, ADM-2). A create
-//!   continues where it stopped, unless something was written in the meantime.
+//! - SRV-1: a request does all of its work or none, because a verb never waits. A verb that needs a webhook stops
+//!   without a change, and is run again with the answer of the webhook (ADM-1, ADM-2). A create that a webhook stopped
+//!   continues where it stopped, unless there was another write in the meantime.
 //! - SRV-2: a watch marks changes as seen before it polls for events, so it misses no change between poll and wait.
 //! - SRV-3: no bytes that a client sends make the server panic.
 //!
 //! # Reading order
 //!
 //! - [`error`] has [`Error`]: a server that cannot be set up.
-//! - `watch_wakers` wakes the watches of a kind when it changes: a few at once, many at intervals.
+//! - `watch_wakers` wakes the watches of a kind when an object of the kind changes: a few at once, many at intervals.
 //! - [`manifests`] reads objects from YAML and JSON files.
 //! - [`faults`] has planned failures, and the log of requests.
 //! - `tls` has the certificates of the listener and of its clients.

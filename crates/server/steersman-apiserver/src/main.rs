@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 fn act(called: CalledAs, arguments: Vec<OsString>) -> Outcome<ExitCode> {
     match called {
         CalledAs::Kubectl => return program::run_kubectl(arguments.into_iter()),
-        // The etcd waits most of the time: one thread is enough.
+        // The program called `etcd` waits for requests most of the time, so one thread is enough.
         CalledAs::Etcd => wait(
             Builder::new_current_thread(),
             program::run_etcd(arguments.into_iter()),

@@ -9,7 +9,7 @@ use steersman_apimachinery::yaml::{self, Document};
 const DEEPEST: usize = 16;
 const KINDS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// An object, and its position in a file, which is shown as `crd/site.yaml:12`.
+/// An object that was read from a file, and its position there, which is shown as `crd/site.yaml:12`.
 #[derive(Debug, Clone, PartialEq, derive_more::Display)]
 #[display("{}:{line}", file.display())]
 pub struct Manifest {
@@ -28,7 +28,7 @@ pub enum ManifestError {
     /// The operating system failed to read the file or folder.
     #[error("{} cannot be read", path.display())]
     Read {
-        /// The file or folder.
+        /// The file or folder that cannot be read.
         path: PathBuf,
         /// The operating system's error.
         source: io::Error,
@@ -38,7 +38,7 @@ pub enum ManifestError {
     Parse {
         /// The path of the file.
         path: PathBuf,
-        /// A description of the problem.
+        /// The mistake in the YAML, as the parser describes it.
         problem: String,
     },
 }
@@ -155,7 +155,7 @@ items:
             .map(Manifest::to_string)
             .collect();
         let place = |line| format!("{}:{line}", path.display());
-        // Items of a List have the List's line.
+        // The two items of the List at line 8 have the line of the List.
         assert_eq!(places, [1, 5, 8, 8].map(place));
     }
 

@@ -125,8 +125,9 @@ impl ApiServer {
         self.service_as(User::admin())
     }
 
-    /// Like [`service`](Self::service), with the requests of `user`. A user in neither of the groups
-    /// `system:authenticated` and `system:unauthenticated` counts as authenticated.
+    /// Returns the server as a `tower::Service`, like [`service`](Self::service), but requests without a credential of
+    /// their own are those of `user`. A user in neither of the groups `system:authenticated` and
+    /// `system:unauthenticated` counts as authenticated.
     pub fn service_as(&self, user: User) -> ApiService {
         self.drive();
         let context = Arc::clone(&self.context);
@@ -134,14 +135,15 @@ impl ApiServer {
         ApiService::new(context, caller, self.stop.clone())
     }
 
-    /// Registers a user and returns a token for clients of [`serve`](Self::serve). The user counts
-    /// as authenticated; its permissions come from Roles and bindings.
+    /// Registers a user and returns a bearer token for clients of [`serve`](Self::serve). The user counts as
+    /// authenticated; its permissions come from Roles and bindings.
     #[must_use = "the token is what lets the user in"]
     pub fn add_user(&self, user: User) -> String {
         self.add_token(secret(), user, true)
     }
 
-    /// Registers a token, which is part of snapshots if it is `kept`. The token of a listener's kubeconfig is not.
+    /// Registers a bearer token of a user. Snapshots include the token if it is `kept`; the token in a listener's
+    /// kubeconfig is not kept.
     fn add_token(&self, token: String, user: User, kept: bool) -> String {
         let known = token.clone();
         self.context
@@ -149,8 +151,8 @@ impl ApiServer {
         token
     }
 
-    /// Serves HTTPS on a loopback address, for kubectl and other processes. Port 0 takes any free port. Any credential,
-    /// and none, is accepted, unless the server was built with
+    /// Serves HTTPS on a loopback address, for kubectl and other processes. Port 0 takes any free port. Requests with
+    /// any credential, or with none, are accepted, unless the server was built with
     /// [`Authorization::Rbac`](crate::auth::Authorization::Rbac). Needs real time, not a paused clock.
     ///
     /// # Errors
@@ -164,9 +166,10 @@ impl ApiServer {
         self.serve_listener(serving::bind(address, false).await?)
     }
 
-    /// Like [`serve`](Self::serve), on any address, so that other machines can connect. Every client may do everything,
-    /// unless the server was built with [`Authorization::Rbac`](crate::auth::Authorization::Rbac). The certificate
-    /// names loopback and, if it is a single one, the address.
+    /// Serves HTTPS on any address, so that other machines can connect; [`serve`](Self::serve) allows only loopback.
+    /// Every client may do everything, unless the server was built with
+    /// [`Authorization::Rbac`](crate::auth::Authorization::Rbac). A generated certificate names loopback, and the
+    /// address unless it stands for all addresses (`0.0.0.0` or `::`).
     ///
     /// # Errors
     /// [`Error::Listen`] if the address cannot be used, [`Error::Option`] for an option that cannot
@@ -271,14 +274,15 @@ impl ApiServer {
         self.context.webhooks.route(host, port, url.to_owned());
     }
 
-    /// Returns the simulator, which lets Pods fail and sets their speed. It acts once the
-    /// server is used within a tokio runtime.
+    /// Returns the simulator, which lets Pods fail and sets their speed. The simulator acts once the server is used
+    /// within a tokio runtime.
     #[cfg(feature = "simulator")]
     pub fn simulator(&self) -> &Simulator {
         &self.simulator
     }
 
-    /// Starts the background tasks (migrations, simulator, delayed removals), unless they run or there is no runtime.
+    /// Starts the background tasks (migrations, simulator, delayed removals), unless they run already, or this thread
+    /// is outside a tokio runtime.
     fn drive(&self) {
         let (context, stop) = (&self.context, &self.stop);
         self.migrator.start(context, stop, migrator::run);
@@ -293,10 +297,10 @@ impl ApiServer {
         self.context.with_registry(Registry::compact);
     }
 
-    /// Shows clients a restart of the server, and returns the number of watches that were open. The watches break and
-    /// idle connections are closed; objects and revisions stay. If the restart loses the history, watches and lists
-    /// that resume from an earlier revision are answered 410. A [`History`](crate::History) alone is a restart that
-    /// takes no time; a [`Restart`] has phases.
+    /// Simulates a restart of the server as clients see it, and returns the number of watches that were open. The
+    /// watches break and idle connections are closed; objects and revisions stay. If the restart loses the history,
+    /// watches and lists that resume from an earlier revision are answered 410. A [`History`](crate::History) alone is
+    /// a restart that takes no time; a [`Restart`] has phases.
     pub fn restart(&self, restart: impl Into<Restart>) -> usize {
         self.context.restart(restart.into())
     }
@@ -334,7 +338,7 @@ fn secret() -> String {
     let random = rustls::crypto::ring::default_provider().secure_random;
     match random.fill(&mut bytes) {
         Ok(()) => URL_SAFE_NO_PAD.encode(bytes),
-        // Without random bytes the token is empty, and an empty token authenticates no user.
+        // If the operating system gives no random bytes, the token is empty, and an empty token authenticates no user.
         Err(_) => String::new(),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //!
-//! - A client certificate that is not accepted does not end the handshake. A request with it and
+//! - A client certificate that is not accepted does not end the handshake. A request with such a certificate and
 //!   without an accepted token is answered 401 (AUTH-10).
 
 mod chain;

@@ -1,4 +1,5 @@
-//! Room: the write-ahead log of a server: the transactions that are not kept yet, and the requests that wait for them.
+//! Room: the write-ahead log of a server: the transactions that are not in the log yet, and the requests that wait for
+//! the log.
 //!
 //! Invariant: no answer and no watch event shows a revision before that revision and all revisions before it are in the
 //! log (WAL-1).

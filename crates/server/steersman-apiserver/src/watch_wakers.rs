@@ -1,4 +1,5 @@
-//! Machine: wakes the watches of a storage when it changes: a `WatchWaker` per watch, one `StorageWakers` per storage.
+//! Machine: wakes the watches of a storage, which has the objects of one kind, when it changes: a `WatchWaker` per
+//! watch, one `StorageWakers` per storage.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -7,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use futures::task::AtomicWaker;
 
-/// Length of a round, the time between two wake-ups of many watches, per watch: about the time to wake one and poll it.
+/// Length, per watch, of a round: the time between two wake-ups of many watches. Waking and polling one watch takes
+/// about this time.
 const EACH: Duration = Duration::from_micros(20);
 
-/// If a round would be shorter, there is none: up to fifty watches are woken at each change.
+/// Length up to which there is no round (the time between two wake-ups of many watches): up to fifty watches are woken
+/// at each change.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Maximum length of a round, the time between two wake-ups of many watches.
@@ -33,8 +36,8 @@ pub(crate) struct WatchWaker {
 #[derive(Debug, Default)]
 pub(crate) struct StorageWakers {
     wakers: Vec<Weak<WatchWaker>>,
-    /// The time until which changes do not wake the watches at once; may be past. `None` if the last change woke at
-    /// most fifty watches, so that the next change wakes them at once.
+    /// The end of the round, until which changes do not wake the watches at once; may be past. `None` if the last
+    /// change woke at most fifty watches, so that the next change wakes them at once.
     ends: Option<Instant>,
     /// Whether there was a change in the round, for which the watches are woken at its end.
     waits: bool,
@@ -56,7 +59,8 @@ impl WatchWaker {
             return Poll::Ready(());
         }
         self.task.register(context.waker());
-        // If `wake` was called between the two statements above, it woke the task that was registered before.
+        // If `wake` was called between the two statements above, it woke the task that was registered before, not this
+        // one.
         if self.woken.swap(false, Ordering::AcqRel) {
             Poll::Ready(())
         } else {
@@ -67,15 +71,15 @@ impl WatchWaker {
 
 impl StorageWakers {
     pub(crate) fn add(&mut self, waker: &Arc<WatchWaker>) {
-        // Removes dropped wakers here too, for storages that never change.
+        // `wake_all` removes dropped wakers at each change; this removes them from storages that never change.
         if self.wakers.len() == self.wakers.capacity() {
             self.wakers.retain(|waker| waker.strong_count() > 0);
         }
         self.wakers.push(Arc::downgrade(waker));
     }
 
-    /// Wakes the watches if there is no round. Otherwise returns the time to call [`end_round`](Self::end_round), but
-    /// only for the first change in a round.
+    /// Called at each change. Wakes the watches if no round is in progress; otherwise returns the time to call
+    /// [`end_round`](Self::end_round) for the first change in the round, and `None` for later ones.
     #[must_use]
     pub(crate) fn wake(&mut self, now: Instant) -> Option<Instant> {
         match self.ends.filter(|ends| now < *ends) {

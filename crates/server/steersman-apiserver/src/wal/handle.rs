@@ -1,4 +1,4 @@
-//! Handle: `WriteAheadLog`, to which a server adds its writes, and which a task of the server's owner stores.
+//! Handle: `WriteAheadLog`: the server adds its writes, and a task of the program that runs the server stores them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,8 @@ use tokio::sync::Notify;
 
 use super::queue::{WalGroup, WalQueue};
 
-/// Appends a group of transactions at once, on the calling thread. The error says why that failed.
+/// Appends a group of transactions to the log on the calling thread, without the task that calls
+/// [`WriteAheadLog::next`]. The error says why the append failed.
 type AppendNow = Box<dyn FnMut(&WalGroup) -> Result<(), String> + Send>;
 
 type WakeWatches = Box<dyn Fn(&[StorageKey]) + Send + Sync>;
@@ -32,14 +33,16 @@ pub struct WriteAheadLog {
 #[derive(Default)]
 struct WalState {
     queue: Mutex<WalQueue>,
-    /// The newest revision of which all transactions are in the log.
+    /// The newest revision that clients may see: all transactions up to this revision are in the log.
     kept_revision: AtomicU64,
-    /// Notified when transactions wait, so that the task that appends may take them.
+    /// Notified when transactions wait to be appended, so that the task in [`WriteAheadLog::next`] takes them.
     arrived: Notify,
-    /// Notified when a group is in the log, or could not be appended.
+    /// Notified when a group was appended or its append failed, so that requests check whether their own transactions
+    /// are in the log.
     settled: Notify,
     wake: OnceLock<WakeWatches>,
-    /// The function with which the threads of requests append transactions; unset if a task appends them.
+    /// The function with which the threads of requests append transactions; unset if the task that calls
+    /// [`WriteAheadLog::next`] appends them.
     now: OnceLock<Mutex<AppendNow>>,
 }
 
@@ -50,19 +53,20 @@ impl WriteAheadLog {
         Self::default()
     }
 
-    /// Lets the thread of each request append the transactions that wait, instead of the task that calls
-    /// [`next`](Self::next): for a log that takes less time than the task takes to begin. The task gets
-    /// only groups that could not be appended.
+    /// Lets the thread of each request append the waiting transactions with `append`, instead of the task that calls
+    /// [`next`](Self::next). This is faster if an append takes less time than waking the task. The task then gets only
+    /// groups that could not be appended.
     pub fn append_at_once(
         &self,
         append: impl FnMut(&WalGroup) -> Result<(), String> + Send + 'static,
     ) {
-        // Only the first call has an effect, because a log is kept in one place.
+        // A second call has no effect, because all transactions of a log are appended by one function.
         let _ = self.shared.now.set(Mutex::new(Box::new(append)));
         self.announce();
     }
 
-    /// Waits for transactions, and takes them, at most 1,024. The previous group must have been kept before.
+    /// Waits for transactions that are not in the log, and takes at most 1,024 of them as a group. Before, the caller
+    /// must have called [`keep`](Self::keep) for the previous group.
     ///
     /// # Cancel safety
     /// Safe: a dropped future has taken nothing.
@@ -73,7 +77,7 @@ impl WriteAheadLog {
             if let Some(group) = self.take_if(is_due) {
                 return group;
             }
-            // A notification that came after the check above is stored, so it is not missed.
+            // `Notify` stores a notification that comes after the check above, so the task misses no transaction.
             self.shared.arrived.notified().await;
         }
     }
@@ -83,11 +87,12 @@ impl WriteAheadLog {
         is_due(&queue).then(|| queue.take()).flatten()
     }
 
-    /// Records that a group, and so every group before it, is in the log: requests that wait for it are
+    /// Records that a group, and so every group before it, is in the log: requests that wait for the group are
     /// answered, and watches see its changes.
     pub fn keep(&self, group: WalGroup) {
         self.settle(group);
-        // Lets transactions be appended that came while the log could not be written.
+        // While the log could not be written, later transactions were added and not appended. Appends them now, or
+        // notifies the task that appends, instead of waiting for the next write.
         self.announce();
     }
 
@@ -103,9 +108,9 @@ impl WriteAheadLog {
         }
     }
 
-    /// Records why the log cannot be written. Requests that wait are refused, and so are writes until the
-    /// next [`keep`](Self::keep). The changes of the group remain in the memory of the server, unseen,
-    /// so the group must be appended before any later one (WAL-4).
+    /// Records why the log cannot be written. Requests that wait for the log are refused, and so are writes until the
+    /// next [`keep`](Self::keep). The changes of the group that could not be appended remain in the server's memory,
+    /// where no client sees them, so this group must be appended before any later one (WAL-4).
     pub fn fail(&self, why: impl Into<Arc<str>>) {
         self.shared.queue.lock().failure = Some(why.into());
         self.shared.settled.notify_waiters();
@@ -116,7 +121,7 @@ impl WriteAheadLog {
         self.shared.queue.lock().failure.clone()
     }
 
-    /// Waits until all transactions so far are in the log.
+    /// Waits until all transactions that were added before this call are in the log.
     ///
     /// # Errors
     /// The reason why the log cannot be written.
@@ -128,14 +133,16 @@ impl WriteAheadLog {
         self.wait(upto, |failure| failure.map(Arc::clone)).await
     }
 
-    /// Waits until all transactions so far are in the log; goes on waiting while the log cannot be written.
+    /// Waits until all transactions that were added before this call are in the log, also while the log cannot be
+    /// written.
     pub(crate) async fn caught_up(&self) {
         let upto = self.shared.queue.lock().added;
         // The wait ends only when the transactions are in the log, so it has no error.
         let _: Result<(), ()> = self.wait(upto, |_| None).await;
     }
 
-    /// Waits until the transaction with number `upto` is in the log, or until `ends` returns an error.
+    /// Waits until the transaction with number `upto` is in the log, or until `ends` returns an error. `ends` is called
+    /// with the reason why the log cannot be written, if there is one.
     async fn wait<E>(
         &self,
         upto: u64,
@@ -158,19 +165,21 @@ impl WriteAheadLog {
         }
     }
 
-    /// Adds a transaction, which has all changes made under one lock of the registry. Call it under that lock, so that
-    /// transactions are in the order of their revisions.
+    /// Adds a transaction, which has all changes made under one lock of the registry. The caller still holds this lock,
+    /// so that transactions are in the order of their revisions.
     pub(crate) fn add(&self, transaction: Transaction, changed: Vec<StorageKey>) {
         self.shared.queue.lock().add(transaction, changed);
     }
 
-    /// Appends the transactions that wait, or notifies the task that appends. Call it after unlocking the registry.
+    /// Appends the waiting transactions, or notifies the task that appends them. Call this method after unlocking the
+    /// registry.
     pub(crate) fn announce(&self) {
         let Some(now) = self.shared.now.get() else {
             self.shared.arrived.notify_one();
             return;
         };
-        // A thread that appends checks the queue again after unlocking `now`, so a thread that finds it locked is done.
+        // If another thread has locked `now`, this thread is done: the other one checks the queue again after
+        // unlocking, and so appends the transactions of both.
         while let Some(mut append) = now.try_lock() {
             loop {
                 let Some(group) = self.take_if(|queue| queue.failure.is_none()) else {
@@ -197,12 +206,14 @@ impl WriteAheadLog {
         }
     }
 
-    /// Makes the next transaction start a file, after a snapshot. Call it under the lock of the registry.
+    /// Makes the next transaction start a new file of the log, because the snapshot that is being taken includes all
+    /// earlier ones. The caller holds the registry's lock, so that no transaction comes in between.
     pub(crate) fn cut(&self) {
         self.shared.queue.lock().cuts = true;
     }
 
-    /// Sets the revision of the state with which the server starts, and the function that wakes watches.
+    /// Sets the revision of the state with which the server starts, and the function that wakes watches once the
+    /// changes that they wait for are in the log.
     pub(crate) fn begin(&self, revision: u64, wake: WakeWatches) {
         self.shared.kept_revision.store(revision, Ordering::Release);
         // A log belongs to one server, so the function is set once.

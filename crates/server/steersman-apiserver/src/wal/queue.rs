@@ -1,4 +1,4 @@
-//! Machine: the queue of the transactions that are not in the log yet, in their order.
+//! Machine: the queue of the transactions that are not in the write-ahead log yet, in the order of their numbers.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,7 +15,7 @@ pub(super) struct WalQueue {
     pub(super) added: u64,
     /// The number of the last transaction in the log.
     pub(super) kept: u64,
-    /// Whether the next transaction that is added starts a file, because a snapshot was taken.
+    /// Whether the next transaction that is added starts a new file of the log, because a snapshot was taken.
     pub(super) cuts: bool,
     /// Why the log cannot be written at the moment; `None` if it can.
     pub(super) failure: Option<Arc<str>>,
@@ -24,7 +24,7 @@ pub(super) struct WalQueue {
 #[derive(Debug)]
 struct WaitingTransaction {
     transaction: Transaction,
-    /// The storages with watches to wake once the transaction is in the log.
+    /// The storages that the transaction changed. Their watches are woken once the transaction is in the log.
     changed: Vec<StorageKey>,
     starts_file: bool,
 }
@@ -33,7 +33,7 @@ struct WaitingTransaction {
 #[derive(Debug)]
 #[must_use = "pass it to `keep` once it is in the log"]
 pub struct WalGroup {
-    /// At least one transaction.
+    /// Never empty: a group has at least one transaction.
     transactions: Vec<WaitingTransaction>,
 }
 
@@ -50,8 +50,8 @@ impl WalGroup {
         last.map_or(0, |one| one.transaction.number())
     }
 
-    /// Returns whether the group begins a new file of the log: the snapshot that was taken before it
-    /// includes all earlier transactions.
+    /// Returns whether the group begins a new file of the log. A new file begins after a snapshot, which includes all
+    /// earlier transactions.
     pub fn starts_file(&self) -> bool {
         self.transactions.first().is_some_and(|one| one.starts_file)
     }
@@ -61,7 +61,7 @@ impl WalGroup {
         last.map_or(0, |one| one.transaction.revision())
     }
 
-    /// Writes the transactions, one line each.
+    /// Writes the transactions to `out`, each as one line of JSON.
     ///
     /// # Errors
     /// Returns the errors of `out`.
@@ -83,7 +83,8 @@ impl WalQueue {
         });
     }
 
-    /// Takes the transactions that wait, at most `GROUP_MAX` and of one file of the log; `None` if none waits.
+    /// Takes waiting transactions as a group: at most `GROUP_MAX`, all for the same file of the log. `None` if no
+    /// transaction waits.
     pub(super) fn take(&mut self) -> Option<WalGroup> {
         let waiting = self.waiting.iter().take(GROUP_MAX);
         let count = waiting
@@ -101,7 +102,8 @@ impl WalQueue {
         }
     }
 
-    /// Records that a group is in the log. Returns the storages with watches to wake.
+    /// Records that a group is in the log. Returns the storages that the group changed, each once, so that their
+    /// watches are woken.
     pub(super) fn keep(&mut self, group: WalGroup) -> Vec<StorageKey> {
         self.kept = self.kept.max(group.last());
         self.failure = None;
@@ -128,7 +130,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns a queue with this number of transactions. A snapshot is taken before those in `cuts`.
+    /// Returns a queue with `count` transactions, numbered from 1. Each transaction in `cuts` starts a new file of the
+    /// log, as after a snapshot.
     fn queue(count: u64, cuts: &[u64]) -> WalQueue {
         let now = jiff::Timestamp::UNIX_EPOCH;
         let mut registry = Registry::new(RegistryOptions::default(), now);
