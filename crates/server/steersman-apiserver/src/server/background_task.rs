@@ -11,9 +11,11 @@ use tokio_util::sync::CancellationToken;
 use crate::http::Context;
 
 pub(super) struct BackgroundTask {
-    /// Whether the options of the server give the task something to do.
+    /// Whether the server, by its options or its restored state, has work for the task. If not, the task is never
+    /// started.
     is_needed: bool,
-    /// The task that was started last. When its runtime ends, the task ends, and one on another runtime may follow.
+    /// The task that was started last; `None` before the first start. A task ends with its runtime, and then `start`
+    /// may spawn the task on another runtime.
     last: Mutex<Option<AbortHandle>>,
 }
 
@@ -23,8 +25,8 @@ impl BackgroundTask {
         Self { is_needed, last }
     }
 
-    /// Spawns the task on the current runtime. Does nothing if the task runs or is not needed, or outside a runtime;
-    /// the next call inside a runtime spawns it.
+    /// Spawns the task on the current runtime. Does nothing if the task runs already or is not needed. Outside a
+    /// runtime it also does nothing; the next call inside a runtime spawns the task.
     pub(super) fn start<W: Future<Output = ()> + Send + 'static>(
         &self,
         context: &Arc<Context>,

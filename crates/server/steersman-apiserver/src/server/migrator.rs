@@ -43,7 +43,8 @@ pub(super) async fn run(server: Weak<Context>, stop: CancellationToken) {
     }
 }
 
-/// Migrates until there is nothing to do. Returns when to go on, as time since `started`; `None`: after a change.
+/// Migrates objects until no work is left for now. Returns the time since `started` at which to continue; `None` if
+/// only a change of the store can make new work.
 async fn turn(
     context: &Context,
     migrator: &mut StorageMigrator,

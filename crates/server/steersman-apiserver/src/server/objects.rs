@@ -51,7 +51,8 @@ impl ApiServer {
         values.collect()
     }
 
-    /// Creates an object; its kind and version determine the resource. Without a namespace it is created in `default`.
+    /// Creates an object; its kind and version determine the resource. An object without a namespace is created in
+    /// `default`.
     ///
     /// # Errors
     /// Returns the Status of the refusal.
@@ -59,7 +60,8 @@ impl ApiServer {
         let (namespace, _) = names_of(&object);
         self.write(|registry, now| {
             let resource = of_object(registry, &object)?;
-            // Kinds that are not stored, such as reviews, cannot be read.
+            // Kinds without the verb `get`, such as reviews, are answered and not stored, so there would be no stored
+            // object to return.
             if !resource.verbs.contains(&"create") || !resource.verbs.contains(&"get") {
                 return Err(Status::method_not_allowed());
             }
@@ -75,7 +77,8 @@ impl ApiServer {
     /// `deployments.apps/status` or `…/scale`. A `metadata.resourceVersion` must be the current one.
     ///
     /// # Errors
-    /// The Status of the refusal: 404 if there is none, 409 for another version, 422 if invalid.
+    /// The Status of the refusal: 404 if the object does not exist, 409 if its resource version is another, 422 if the
+    /// new object is invalid.
     pub fn update(&self, resource: &str, object: Value) -> Result<Value, Status> {
         let (namespace, name) = names_of(&object);
         self.write(|registry, now| {
@@ -88,10 +91,12 @@ impl ApiServer {
     /// Changes an object by a JSON merge patch (RFC 7386), and returns the stored object. A patch
     /// that changes nothing writes nothing, and watches see no event.
     ///
-    /// `resource` is named as for [`ApiServer::update`]; cluster-scoped ones ignore `namespace`.
+    /// `resource` is the plural with its group, if needed with a subresource: `pods` or `deployments.apps/status`. For a
+    /// cluster-scoped resource `namespace` is ignored.
     ///
     /// # Errors
-    /// The Status of the refusal: 404 if there is none, 409 for another version, 422 if invalid.
+    /// The Status of the refusal: 404 if the object does not exist, 409 if its resource version is another, 422 if the
+    /// new object is invalid.
     pub fn merge_patch(
         &self,
         resource: &str,
@@ -127,14 +132,15 @@ impl ApiServer {
         })
     }
 
-    /// Deletes an object as a request without options does. An object with finalizers, a Pod on a node and a namespace
-    /// stay, with a `deletionTimestamp`, until finalizers, grace period or contents are gone. Dependents are deleted in
-    /// the background if the server simulates the garbage collector.
+    /// Deletes an object as a DELETE request without options does. An object with finalizers, a Pod on a node and a
+    /// namespace stay, with a `deletionTimestamp`, until finalizers, grace period or contents are gone. Dependents are
+    /// deleted in the background if the server simulates the garbage collector.
     ///
-    /// `resource` is named as for [`ApiServer::update`]; cluster-scoped ones ignore `namespace`.
+    /// `resource` is the plural with its group, such as `deployments.apps`. For a cluster-scoped resource `namespace`
+    /// is ignored.
     ///
     /// # Errors
-    /// The Status of the refusal: 404 if there is none, 403 for a protected namespace.
+    /// The Status of the refusal: 404 if the object does not exist, 403 for a protected namespace.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Status> {
         let now = self.context.now();
         self.context.with_registry(|registry| {
@@ -200,7 +206,7 @@ fn target<'a>(resource: &'a Resource, namespace: &'a str, name: &'a str) -> Obje
     ObjectTarget::object(resource, scope(resource, namespace), name)
 }
 
-/// Returns the namespace to list; `None` for cluster-scoped resources, and if it is empty, for all namespaces.
+/// Returns `namespace`; `None` for a cluster-scoped resource, and for an empty text, which stands for all namespaces.
 fn scope<'a>(resource: &Resource, namespace: &'a str) -> Option<&'a str> {
     (resource.namespaced && !namespace.is_empty()).then_some(namespace)
 }

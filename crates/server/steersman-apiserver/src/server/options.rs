@@ -54,7 +54,7 @@ impl Default for ApiServerBuilder {
 }
 
 impl ApiServerBuilder {
-    /// Sets the seed of uids and generated names: the same seed generates the same ones. Default 0.
+    /// Sets the seed of uids and generated names: servers with the same seed generate the same ones. Default 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.registry.seed = seed;
         self
@@ -89,9 +89,9 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets the key of the authority that signs the generated certificates of the listeners, in PEM (PKCS#8).
-    /// Servers with the same key are trusted by the kubeconfigs of each other, such as one before and one after
-    /// a restart. Default: a new key for each listener.
+    /// Sets the key of the authority that signs the generated certificates of the listeners, in PEM (PKCS#8). The
+    /// kubeconfig of one server also trusts other servers with the same key, for instance the same server after a
+    /// restart. Default: a new key for each listener.
     pub fn authority_key(mut self, key: impl Into<String>) -> Self {
         self.pem.authority_key = Some(key.into());
         self
@@ -105,9 +105,9 @@ impl ApiServerBuilder {
     }
 
     /// Sets the authorities of client certificates, in PEM. The common name of a client's certificate is the user's
-    /// name and its organizations are the groups, as with `--client-ca-file` of a kube-apiserver, and takes precedence
-    /// over a bearer token. Requests with a certificate of another authority, or an expired one, are answered 401,
-    /// unless they carry a token. Default: clients are not asked for certificates.
+    /// name and its organizations are the groups, as with `--client-ca-file` of a kube-apiserver. A certificate takes
+    /// precedence over a bearer token. Requests with a certificate of another authority, or an expired one, are
+    /// answered 401, unless they carry a token. Default: clients are not asked for certificates.
     pub fn client_authorities(mut self, certificates: impl Into<String>) -> Self {
         self.pem.clients = Some(certificates.into());
         self
@@ -191,23 +191,23 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets the number of past revisions from which watches can resume. Above it the older half is
-    /// compacted. Default 10,000.
+    /// Sets the number of past revisions from which watches can resume. Above this number the older half is compacted.
+    /// Default 10,000.
     pub fn retained_revisions(mut self, revisions: usize) -> Self {
         self.registry.retained_revisions = revisions;
         self
     }
 
-    /// Sets the number of bytes of JSON that past revisions may hold. Above it the older half is
-    /// compacted, however few revisions there are; decoded, revisions take several times this
-    /// memory. Current objects do not count, and the newest change is always kept. Default 128 MiB.
+    /// Sets the number of bytes of JSON that past revisions may hold. Above this size the older half of the revisions
+    /// is compacted, however few they are; decoded, revisions take several times this memory. Current objects do not
+    /// count, and the newest change is always kept. Default 128 MiB.
     pub fn retained_bytes(mut self, bytes: usize) -> Self {
         self.registry.retained_bytes = bytes;
         self
     }
 
-    /// Sets whether watches may ask for the initial objects (`sendInitialEvents`). If not, they are
-    /// refused as by a server without the WatchList feature. Default on.
+    /// Sets whether watches may ask for the initial objects (`sendInitialEvents`). If not, such watches are refused, as
+    /// by a server without the WatchList feature. Default on.
     pub fn watch_list(mut self, on: bool) -> Self {
         self.tuning.watch_list = on;
         self
@@ -258,8 +258,8 @@ impl ApiServerBuilder {
 
     /// Sets whether a deleted definition or namespace is removed, with its objects, before the delete is answered.
     /// Default on. Otherwise the answer shows the terminating object, and the removal follows a tenth of a second
-    /// later, so that a client that deletes and then watches sees it, as on a kube-apiserver. The programs of this
-    /// crate set it to off.
+    /// later, so that a client that deletes and then watches sees the removal, as on a kube-apiserver. The programs of
+    /// this crate set this option to off.
     pub fn remove_at_once(mut self, at_once: bool) -> Self {
         self.registry.remove_at_once = at_once;
         self
@@ -298,8 +298,8 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Adds every change to a write-ahead log, which a task of the caller keeps: a request is answered, and watches see
-    /// its changes, when its changes are in the log. Methods of the server that write directly return before that;
+    /// Adds every change to a write-ahead log, which a task of the caller stores: a request is answered, and watches
+    /// see its changes, when its changes are in the log. Methods of the server that write directly return before that;
     /// [`WriteAheadLog::settled`] waits for their changes. Default: no log.
     pub fn log_writes(mut self, log: &WriteAheadLog) -> Self {
         self.wal = Some(log.clone());

@@ -1,4 +1,4 @@
-//! Driver: removes deleted definitions and namespaces a little later than their requests are answered.
+//! Driver: removes deleted definitions and namespaces a tenth of a second after the delete requests are answered.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::http::Context;
 
-/// The time between the answer to a delete and the removal. A client that deletes and then watches has
-/// started its watch by then, so that it sees the end, as on a real server.
+/// The time between the answer to a delete and the removal. A client that deletes an object and then watches it has
+/// started its watch by then, so it receives the event of the removal, as from a real server.
 const DELAY: Duration = Duration::from_millis(100);
 
 /// Removes definitions and namespaces that are marked as deleted, until the server stops or is dropped.
@@ -22,7 +22,8 @@ async fn remove(server: Weak<Context>) {
     let Some(mut marks) = server.upgrade().map(|server| server.marks.subscribe()) else {
         return;
     };
-    // The first pass continues the removals of a restored state.
+    // The first pass waits for no new mark: a restored state may have definitions and namespaces that are marked as
+    // deleted.
     loop {
         sleep(DELAY).await;
         let Some(context) = server.upgrade() else {

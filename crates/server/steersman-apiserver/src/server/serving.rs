@@ -35,16 +35,16 @@ use super::socket::Socket;
 use super::{ApiServer, secret};
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// The answer to a client that speaks HTTP without TLS, as by Go's servers.
+/// The answer to a client that speaks HTTP without TLS. Go's HTTPS servers send the same answer.
 const NO_TLS: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 /// Time for the connections to send their last answers when the listener stops.
 const GRACE: Duration = Duration::from_secs(5);
 /// Time after which a connection of a stopping listener is closed if its client reads nothing (SRV-STOP-3).
 const STALLED: Duration = Duration::from_secs(1);
-/// Time for answers that have begun, when a simulated restart closes the connections.
+/// Time that answers in progress have to end, when a simulated restart closes the connections.
 const LAST_ANSWER: Duration = Duration::from_millis(100);
-/// Maximum size of a request's head, as in Go's servers.
+/// Maximum size of the headers of a request: 1 MiB, as in Go's servers.
 const HEADERS: u32 = 1 << 20;
 /// Pause of the listener after the operating system failed to accept a connection.
 const REST: Duration = Duration::from_millis(50);
@@ -68,9 +68,9 @@ struct Listening {
 }
 
 impl ApiServer {
-    /// Serves HTTPS like [`serve_others`](Self::serve_others) on a socket that listens already. Clients that connected
-    /// before wait for the handshake: a program that binds its address before it reads its state refuses none of its
-    /// clients, and these need not repeat their attempts at growing intervals.
+    /// Serves HTTPS on a socket that listens already; other machines can connect if the address of the socket allows
+    /// it. Clients that connected before this call wait for the TLS handshake. So a program can bind its address before
+    /// it reads its state, and meanwhile refuses no client, which would try again only at growing intervals.
     ///
     /// # Errors
     /// [`Error::Option`] for an option that cannot be used, [`Error::Certificates`] if no certificates could
@@ -129,7 +129,8 @@ impl Serving {
             tasks: TaskTracker::new(),
             accepted: AtomicUsize::new(0),
         });
-        // Begins to accept only after the token is registered, because connections may be waiting.
+        // Begins to accept only after the token is registered, because clients that have connected already may send it
+        // at once.
         let accepting = Arc::clone(&listening).run(listener);
         listening.tasks.spawn(accepting);
         Ok(Self {
@@ -144,7 +145,7 @@ impl Serving {
         self.address
     }
 
-    /// Returns `https://<address>`; the loopback address if it listens on all addresses.
+    /// Returns `https://<address>`; with the loopback address if the listener listens on all addresses.
     pub fn url(&self) -> String {
         format!("https://{}", reachable(self.address))
     }
@@ -175,7 +176,8 @@ impl Serving {
     /// Replaces a kubeconfig that an embedded server wrote; any other file is left unchanged.
     ///
     /// # Errors
-    /// [`Error::WriteKubeconfig`] with the operating system's error, or with the content that a file has instead.
+    /// [`Error::WriteKubeconfig`] with the operating system's error, or with a description of the file that must not be
+    /// overwritten.
     pub fn write_kubeconfig(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let written = spare(path).and_then(|()| write_private(path, &self.kubeconfig()));
@@ -210,7 +212,7 @@ impl Drop for Serving {
     }
 }
 
-/// Refuses to overwrite a file that the server did not write: it may be the user's only kubeconfig.
+/// Refuses to overwrite a file that no embedded server wrote: the file may be the user's only kubeconfig.
 fn spare(path: &Path) -> io::Result<()> {
     let is_file = path.metadata().is_ok_and(|found| found.is_file());
     let held = is_file.then(|| std::fs::read(path)).transpose()?;
@@ -278,7 +280,8 @@ impl Listening {
             () = self.stop.cancelled() => return,
             shaken = handshake => match shaken {
                 Ok(Ok(Some(stream))) => stream,
-                // The client does not trust the certificate or speaks no TLS.
+                // The client does not trust the certificate, is too slow, or speaks no TLS; `shake_hands` answers such
+                // a client.
                 Ok(_) | Err(_) => return,
             },
         };
@@ -288,7 +291,7 @@ impl Listening {
         let caller = caller(session.peer_certificates(), clients, self.server.now());
         let service = ApiService::new(Arc::clone(context), caller, self.stop.clone());
         let mut restarts = context.restarts.subscribe();
-        // A restart may have begun before this connection subscribed to restarts.
+        // A restart may have begun before this connection subscribed to restarts, so that it would not be notified.
         if context.faults.away_for().is_some() {
             return;
         }
@@ -305,12 +308,12 @@ impl Listening {
         let connection =
             builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
         let mut connection = pin!(connection);
-        // A `FuturesUnordered` polls only the futures that were woken. Polling them all would lock
-        // state that all connections share for each piece that a connection sends.
+        // A `FuturesUnordered` polls only the futures that were woken. Polling all futures would lock state that all
+        // connections share, for each piece that this connection sends.
         let mut ends: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
         ends.push(self.stop.cancelled().boxed());
         ends.push(restarts.changed().map(drop).boxed());
-        // Errors are those of the connection: the client disconnected, or sent no HTTP.
+        // An error of the connection needs no report: the client disconnected, or sent no HTTP.
         tokio::select! {
             biased;
             _ = connection.as_mut() => return,
@@ -327,7 +330,8 @@ impl Listening {
     }
 }
 
-/// Binds the listener to its former address. Retries while another program uses the port.
+/// Binds a new listener to the address of the one that a simulated restart closed. Retries while another program uses
+/// the port.
 async fn listen_again(address: SocketAddr) -> TcpListener {
     loop {
         match TcpListener::bind(address).await {
@@ -343,12 +347,13 @@ async fn shake_hands(
     identity: &TlsIdentity,
 ) -> io::Result<Option<TlsStream<Socket>>> {
     let mut first = [0];
-    // A TLS record begins with a byte below 32, an HTTP request with its method.
+    // A TLS record begins with a byte below 32, an HTTP request with the upper-case letters of its method.
     if socket.peek(&mut first).await? == 0 || !first[0].is_ascii_uppercase() {
         let acceptor = TlsAcceptor::from(Arc::clone(&identity.config));
         return acceptor.accept(Socket::new(socket)).await.map(Some);
     }
-    // Closing a socket with unread data resets the connection, and the answer would be lost.
+    // Reads the request before the answer: closing a socket with unread data resets the connection, and the answer
+    // would be lost.
     let mut head = [0; 4096];
     let _ = socket.read(&mut head).await?;
     socket.write_all(NO_TLS).await?;
@@ -370,7 +375,7 @@ fn caller(
     if authorities.check(presented, now).is_err() {
         return Caller::BadCertificate;
     }
-    // The first certificate is the client's own. Without a common name it names no user.
+    // The first certificate is the client's own. A certificate without a common name names no user.
     let user = presented.first().and_then(|own| user_of(own));
     user.map_or_else(anonymous, |user| Caller::Certificate(Arc::new(user)))
 }

@@ -1,4 +1,4 @@
-//! Driver: the socket of a connection, which sends a single slice with `send` and counts what it sends.
+//! Driver: the socket of a connection, which sends a single slice with `send` and counts the bytes that it sends.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,12 +9,12 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A socket under TLS. TLS passes lists of usually one slice, for which the vectored write (`writev`) is slower than
-/// `send`.
+/// The TCP socket below a TLS stream. TLS writes lists that usually have one slice; for one slice the vectored write
+/// (`writev`) is slower than `send`.
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: TcpStream,
-    /// The number of bytes that the operating system has taken.
+    /// The number of bytes that the operating system has accepted for sending.
     sent: Arc<AtomicU64>,
 }
 

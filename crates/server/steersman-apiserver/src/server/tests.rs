@@ -10,7 +10,7 @@ use tower::ServiceExt;
 
 use super::*;
 
-/// Sends a request and reads the whole answer, or the first piece of one that does not end.
+/// Sends a GET request and reads the body of the answer; of a watch, which does not end, only the first frame.
 async fn ask(server: &ApiServer, uri: &str, accept: &str) -> Bytes {
     let request = Request::get(uri).header("accept", accept);
     let request = request.body(Empty::<Bytes>::new()).unwrap();
