@@ -98,9 +98,9 @@ impl Answer {
     }
 }
 
-/// The effect of an answer, for a [`FaultSpec`] with other conditions than [`Faults::answer`] has:
-/// code, message, `Retry-After`, and whether the request is carried out. The number of times is not
-/// part of an effect: set [`FaultSpec::times`], or convert into a [`FaultSpec`].
+/// Converts an answer into an effect: code, message, `Retry-After`, and whether the request is carried out. Use the
+/// effect in a [`FaultSpec`] for conditions that [`Faults::answer`] does not have, such as a user. The number of times
+/// is not part of an effect: set [`FaultSpec::times`], or convert the answer into a [`FaultSpec`].
 impl From<Answer> for Effect {
     fn from(answer: Answer) -> Self {
         let details = answer.status.details.as_deref();
@@ -113,7 +113,7 @@ impl From<Answer> for Effect {
     }
 }
 
-/// A fault that gives this answer to every request, up to the answer's number of times.
+/// Converts an answer into a fault that gives the answer to every request, up to the answer's number of times.
 impl From<Answer> for FaultSpec {
     fn from(answer: Answer) -> Self {
         let times = answer.times;
@@ -124,8 +124,8 @@ impl From<Answer> for FaultSpec {
 }
 
 impl Faults {
-    /// Answers requests with this verb (any, with `None`) for this resource with a failure instead
-    /// of carrying them out. Faults that were planned earlier take precedence.
+    /// Answers requests with this verb (with any verb if it is `None`) for this resource with a failure instead of
+    /// carrying them out. Faults that were planned earlier take precedence.
     pub fn answer(
         &self,
         verb: impl Into<Option<Verb>>,
@@ -135,8 +135,8 @@ impl Faults {
         self.answer_matching(fits(verb.into(), resource), answer)
     }
 
-    /// Like [`Faults::answer`], for requests for which `condition` returns true. The condition runs under a lock and
-    /// must not call the server.
+    /// Answers requests for which `condition` returns true with a failure instead of carrying them out. The condition
+    /// runs under a lock and must not call the server.
     pub fn answer_matching(
         &self,
         condition: impl Fn(&RequestRecord) -> bool + Send + Sync + 'static,
@@ -178,22 +178,22 @@ impl Faults {
         self.shared.plan.lock().all()
     }
 
-    /// Removes a fault by its number, also one with a live guard. Returns whether the fault was planned.
+    /// Removes a fault by its number, even if its guard still exists. Returns whether the fault was planned.
     pub fn remove(&self, id: u64) -> bool {
         let was = self.shared.plan.lock().remove(id);
         self.shared.lifted.notify_waiters();
         was
     }
 
-    /// Removes every fault, also those with live guards. Returns the number of removed faults.
+    /// Removes every fault, even those with guards that still exist. Returns the number of removed faults.
     pub fn clear(&self) -> usize {
         let many = self.shared.plan.lock().clear();
         self.shared.lifted.notify_waiters();
         many
     }
 
-    /// Delays requests with this verb (any, with `None`) for this resource before they are carried out. A delay of more
-    /// than a year counts as a year.
+    /// Delays requests with this verb (with any verb if it is `None`) for this resource before they are carried out. A
+    /// delay of more than a year counts as a year.
     pub fn delay(
         &self,
         verb: impl Into<Option<Verb>>,
@@ -248,7 +248,8 @@ impl Faults {
         self.watches.switch(WatchMode::Silent, |_| true)
     }
 
-    /// Like [`silence_watches`](Self::silence_watches), for one resource. Returns the number of these watches.
+    /// Silences the open watches of a resource: their connections stay open, but neither events nor bookmarks nor the
+    /// end of a watch arrive. Returns the number of these watches.
     pub fn silence_watches_of(&self, resource: &str) -> usize {
         self.switch(WatchMode::Silent, resource)
     }
@@ -292,8 +293,8 @@ impl Faults {
             .and_then(|(phase, left)| (phase == RestartPhase::Away).then_some(left))
     }
 
-    /// Forgets a simulated restart that is over. Returns whether the caller must compact the history, which is then
-    /// lost.
+    /// Forgets a simulated restart that is over. Returns whether the restart lost the history, so that the caller must
+    /// compact it.
     pub(crate) fn end_outage(&self) -> bool {
         let now = self.shared.began.elapsed();
         let mut outage = self.shared.outage.lock();

@@ -9,9 +9,9 @@ use super::record::{RequestRecord, Verb};
 /// Whether a server keeps its history (past revisions) over [`ApiServer::restart`](crate::ApiServer::restart).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum History {
-    /// Resource versions from before the restart can be watched and listed.
+    /// Watches and lists can start from resource versions before the restart.
     Kept,
-    /// Resource versions from before the restart are answered 410.
+    /// Watches and lists that start from resource versions before the restart are answered 410.
     Lost,
 }
 

@@ -57,7 +57,7 @@ pub struct RequestRecord {
     /// The server's wall time when the request arrived.
     #[serde(serialize_with = "as_text")]
     pub at: Timestamp,
-    /// HTTP method.
+    /// The HTTP method, for instance `GET`.
     pub method: String,
     /// URL path as received, percent-encoded.
     pub path: String,
@@ -66,9 +66,9 @@ pub struct RequestRecord {
     pub parameters: Vec<(String, String)>,
     /// The verb of a request on objects; `None` for documents such as discovery.
     pub verb: Option<Verb>,
-    /// API group; empty for core.
+    /// The API group in the path; empty for core, and for a document without a group.
     pub group: String,
-    /// API version; empty for documents.
+    /// The API version in the path, such as `v1`; empty for a document without a version.
     pub version: String,
     /// Plural name of the resource; empty for documents.
     pub resource: String,
@@ -88,7 +88,7 @@ pub struct RequestRecord {
     pub groups: Vec<String>,
     /// Name of the user that impersonates; `None` without impersonation.
     pub impersonated_by: Option<String>,
-    /// Whether the request is a watch that asks for the initial objects (`sendInitialEvents=true`).
+    /// Whether the request is a watch that asks for the initial objects (`sendInitialEvents=true`), in place of a list.
     #[serde(skip)]
     pub watch_list: bool,
     /// HTTP status of the answer; `None` before the answer, and for good if the client disconnected first.

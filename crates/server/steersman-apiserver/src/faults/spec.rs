@@ -15,7 +15,8 @@ pub struct FaultSpec {
     /// The verb that the request must have; `None` matches any request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verb: Option<Verb>,
-    /// The resource, as in [`RequestRecord::is_for`]. `None` matches any request, also for documents such as discovery.
+    /// The resource that the request must be for, such as `deployments.apps` or `pods/status`
+    /// ([`RequestRecord::is_for`]). `None` matches any request, also for documents such as discovery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
     /// The namespace that the path must have; `None` matches any request.
@@ -49,7 +50,7 @@ pub struct FaultSpec {
     pub effect: Effect,
 }
 
-/// The longest delay, in milliseconds: a year.
+/// The longest delay that an effect may have, in milliseconds: a year.
 pub(crate) const LONGEST_MILLIS: u64 = 365 * 24 * 60 * 60 * 1000;
 
 /// The effect of a fault on a request.
@@ -74,7 +75,7 @@ pub enum Effect {
     Answer {
         /// The HTTP status code, 400 to 599.
         code: u16,
-        /// The message; the default says that the failure is a fault.
+        /// The message of the answer; the default says that the failure is a fault.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
         /// Seconds of a `Retry-After` header. Default 0: no header.
@@ -116,13 +117,13 @@ pub enum Effect {
     DuplicateBookmarks,
     /// A watch sends its bookmarks late.
     LateBookmarks {
-        /// The delay, in milliseconds.
+        /// The delay of each bookmark, in milliseconds.
         millis: u64,
     },
-    /// A list with `resourceVersion=0`, or with a minimum version that the past state meets, is
-    /// answered from the past. A list without a version asks for the newest state and gets it.
+    /// A list with `resourceVersion=0`, or with a minimum version that the past state meets, is answered with a past
+    /// state. A list without a version asks for the newest state and gets it.
     StaleList {
-        /// Number of revisions to go back, as far as they are retained.
+        /// Number of revisions by which the past state is older than the newest state, as far as they are retained.
         revisions: u64,
     },
 }

@@ -12,15 +12,15 @@ use crate::watch_wakers::WatchWaker;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchMode {
     Live,
-    /// Stays open, but sends neither events nor bookmarks nor its end.
+    /// The watch stays open, but sends neither events nor bookmarks nor its end.
     Silent,
-    /// Ends as if the server had closed it.
+    /// The watch ends as if the server had closed it.
     Cut,
     /// Sends the events so far and a last bookmark, and ends, because the HTTPS listener of its connection stops.
     Stopped,
-    /// Ends with an `ERROR` event of 410.
+    /// The watch ends with an `ERROR` event of 410, as if the history after its last event were compacted.
     Expired,
-    /// Ends with an error in the middle of the stream.
+    /// The watch ends with an error in the middle of its stream, as when the server restarts.
     Broken,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct OpenWatches {
 struct LoggedWatch {
     record: RequestRecord,
     switch: Arc<Switch>,
-    /// Is cancelled when the listener stops through which the watch arrived.
+    /// Is cancelled when the HTTPS listener stops through which the request of the watch arrived.
     stop: CancellationToken,
 }
 
@@ -69,7 +69,8 @@ impl OpenWatches {
             stop,
         };
         let mut open = self.open.lock();
-        // If `stop` was cancelled already, `end_stopped` may have run before the watch is in the list.
+        // If `stop` was cancelled already, `end_stopped` may have run before the watch is in the list, so the watch
+        // ends here.
         if entry.stop.is_cancelled() {
             entry.switch.stop();
         }
@@ -103,8 +104,8 @@ impl OpenWatches {
         switched
     }
 
-    /// Ends the watches of stopped listeners, silenced ones too. Watches do not poll the shared token themselves,
-    /// because a thousand watches would do so at each event.
+    /// Ends the watches of stopped listeners, silenced ones too. Watches do not poll the `stop` token of their listener
+    /// themselves, because a thousand watches would do so at each event.
     pub(crate) fn end_stopped(&self) {
         for entry in self.open.lock().values() {
             if entry.stop.is_cancelled() {
@@ -141,7 +142,8 @@ impl WatchTap {
         *self.switch.mode.lock()
     }
 
-    /// Returns the waker that changes of the mode wake and, once it is subscribed to the storage, changes of objects.
+    /// Returns the waker of the watch's task. Changes of the mode wake it, and so do changes of objects once the waker
+    /// is subscribed to the storage of the watch.
     pub(crate) fn waker(&self) -> &Arc<WatchWaker> {
         &self.switch.waker
     }

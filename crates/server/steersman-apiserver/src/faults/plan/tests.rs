@@ -120,7 +120,7 @@ fn a_fault_affects_requests_that_match_every_given_field() {
     }
 }
 
-/// FAULT-1: of several faults that would end a request, the one planned first does.
+/// FAULT-1: of several faults that would end a request, the one that was planned first takes effect.
 #[test]
 fn of_several_faults_that_end_a_request_the_first_planned_takes_effect() {
     let mut plan = FaultPlan::new(0);
