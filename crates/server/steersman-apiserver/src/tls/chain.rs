@@ -18,15 +18,15 @@ const CANNOT_SIGN: &str =
     "x509: invalid signature: parent certificate cannot sign this kind of certificate";
 
 pub(crate) struct Pool<'a> {
-    /// The certificates of the bundle. Each is trusted, independently of its issuer.
+    /// The trusted certificates. Each is trusted, independently of its issuer.
     pub(crate) roots: &'a [X509Certificate<'a>],
-    /// The certificates that came with the one to verify. Each needs an issuer, like that one.
+    /// The other certificates that a peer sent with its own. They are not trusted by themselves: each needs an issuer.
     pub(crate) others: &'a [X509Certificate<'a>],
     pub(crate) now: i64,
     pub(crate) purpose: KeyPurpose,
 }
 
-/// The purpose that the extended key usages of a chain have to allow.
+/// What a certificate is used for. The extended key usages of every certificate of a chain have to allow this purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyPurpose {
     Server,
@@ -49,13 +49,13 @@ struct Search {
 type Chain<'a> = Vec<&'a X509Certificate<'a>>;
 
 impl<'a> Pool<'a> {
-    /// Checks the dates and extensions of the certificate itself, but not its names.
+    /// Checks the dates and extensions of a leaf, the certificate at the beginning of a chain, but not its names.
     pub(crate) fn check_leaf(&self, leaf: &X509Certificate<'_>) -> Result<(), String> {
         self.check(leaf, CertificateRole::Leaf, 0)
     }
 
-    /// Finds a chain from a certificate to one of the trusted bundle. A certificate of the bundle is a chain by itself
-    /// (HOOK-1: such a certificate is accepted).
+    /// Finds a chain from `leaf` to a trusted certificate. Every certificate of the chain must allow the purpose. A
+    /// trusted leaf is a chain by itself (HOOK-1: such a certificate is accepted).
     pub(crate) fn chain(&self, leaf: &'a X509Certificate<'a>) -> Result<Chain<'a>, String> {
         let chains = if self.roots.iter().any(|root| root.as_raw() == leaf.as_raw()) {
             vec![vec![leaf]]
@@ -68,7 +68,8 @@ impl<'a> Pool<'a> {
         usable.ok_or_else(|| "x509: certificate specifies an incompatible key usage".to_owned())
     }
 
-    /// Extends a chain by every possible issuer of its last certificate.
+    /// Extends a chain by every possible issuer of its last certificate, until it ends with a trusted certificate.
+    /// Returns all such chains.
     fn build(
         &self,
         chain: &[&'a X509Certificate<'a>],
@@ -119,7 +120,8 @@ impl<'a> Pool<'a> {
         Err(search.failure.take().unwrap_or_else(|| unknown(hint)))
     }
 
-    /// Checks a certificate that `depth` others of a chain precede (`Certificate.isValid`).
+    /// Checks the extensions and dates of a certificate, and whether it may sign others. `depth` certificates of the
+    /// chain precede it (`Certificate.isValid` of Go).
     fn check(
         &self,
         certificate: &X509Certificate<'_>,
@@ -168,8 +170,8 @@ impl<'a> Pool<'a> {
 }
 
 impl KeyPurpose {
-    /// Returns whether the extended key usages of a certificate allow this purpose. A certificate without them allows
-    /// all.
+    /// Returns whether the extended key usages of a certificate allow this purpose. A certificate without such usages
+    /// allows every purpose.
     fn is_allowed(self, certificate: &X509Certificate<'_>) -> bool {
         match certificate.extended_key_usage() {
             Ok(Some(usage)) => {
@@ -198,7 +200,7 @@ fn is_same(left: &X509Certificate<'_>, right: &X509Certificate<'_>) -> bool {
         && names(left) == names(right)
 }
 
-/// Checks that a certificate was signed by another one (`Certificate.CheckSignatureFrom`).
+/// Checks that `parent` signed `child` and was allowed to (`Certificate.CheckSignatureFrom` of Go).
 fn check_signature(
     child: &X509Certificate<'_>,
     parent: &X509Certificate<'_>,
@@ -225,7 +227,8 @@ fn check_signature(
     Err(text.to_owned())
 }
 
-/// Builds the message about an unknown authority, with the problem of the first candidate.
+/// Builds the message about an unknown authority. `hint` is the first certificate that could have been the issuer, and
+/// why it is not.
 fn unknown(hint: Option<(String, &X509Certificate<'_>)>) -> String {
     let unknown = "x509: certificate signed by unknown authority";
     let Some((why, candidate)) = hint else {

@@ -20,7 +20,7 @@ use super::chain::{KeyPurpose, Pool, parse};
 #[derive(Debug)]
 pub(crate) struct ClientAuthorities {
     authorities: Vec<CertificateDer<'static>>,
-    /// The subjects of the authorities, by which clients choose a certificate.
+    /// The subjects of the authorities. The handshake names them, so that a client can choose a fitting certificate.
     subjects: Vec<DistinguishedName>,
     known: WebPkiSupportedAlgorithms,
 }
@@ -44,8 +44,8 @@ impl ClientAuthorities {
         })
     }
 
-    /// Checks the certificates that a client presented, its own first, as Go's verifier does for the purpose of
-    /// clients; but name constraints of authorities are not checked, because they constrain hosts.
+    /// Checks the certificates that a client presented, its own first, as Go's verifier checks them for client
+    /// authentication. Unlike Go's verifier it ignores name constraints of authorities, because they constrain hosts.
     pub(crate) fn check(
         &self,
         presented: &[CertificateDer<'_>],
@@ -69,7 +69,7 @@ impl ClientAuthorities {
 
 impl ClientCertVerifier for ClientAuthorities {
     fn client_auth_mandatory(&self) -> bool {
-        // Clients without a certificate use a token.
+        // A certificate is not mandatory, because a client may use a token instead.
         false
     }
 
@@ -96,8 +96,8 @@ impl ClientCertVerifier for ClientAuthorities {
         if parsed.version() == X509Version::V3 {
             return verify_tls12_signature(message, certificate, signature, &self.known);
         }
-        // webpki parses no certificate of version 1, as `openssl x509` makes them. The length of a key
-        // tells the algorithms of one scheme apart.
+        // webpki cannot parse certificates of version 1, which `openssl x509` can make, so only the key is checked
+        // here. Of the algorithms of one scheme, those for keys of another length refuse the signature.
         let key = &parsed.public_key().subject_public_key.data;
         let schemes = self.known.mapping.iter();
         let fitting = schemes.filter(|(scheme, _)| *scheme == signature.scheme);
@@ -116,7 +116,7 @@ impl ClientCertVerifier for ClientAuthorities {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let parsed = parse(certificate).ok_or(CertificateError::BadEncoding)?;
-        // Passes the key alone, because webpki parses no certificate of version 1.
+        // Passes the key alone, because webpki cannot parse certificates of version 1.
         let key = SubjectPublicKeyInfoDer::from(parsed.public_key().raw);
         verify_tls13_signature_with_raw_key(message, &key, signature, &self.known)
     }

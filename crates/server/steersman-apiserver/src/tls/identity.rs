@@ -20,14 +20,14 @@ type TlsError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pem {
     pub(crate) own: Option<(String, String)>,
-    /// The key of the authority that signs the listener's certificate if `own` is none.
+    /// The key of the authority that signs the generated certificate of the listener; not used if `own` is set.
     pub(crate) authority_key: Option<String>,
     pub(crate) clients: Option<String>,
 }
 
 #[derive(Debug)]
 pub(crate) struct TlsIdentity {
-    /// The certificate of the authority, which kubeconfigs contain.
+    /// The certificate of the authority, or the configured certificates, in PEM: kubeconfigs contain them.
     pub(crate) ca_pem: String,
     pub(crate) config: Arc<rustls::ServerConfig>,
     /// The authorities of client certificates; `None` if clients are not asked for certificates.
@@ -35,7 +35,7 @@ pub(crate) struct TlsIdentity {
 }
 
 impl TlsIdentity {
-    /// Uses the configured certificate, or generates one for loopback and for this address.
+    /// Uses the configured certificate, or generates one for loopback and for `address`.
     pub(crate) fn new(pem: &Pem, address: IpAddr) -> Result<Self, Error> {
         build(pem, address).map_err(|source| Error::Certificates { source })
     }
@@ -79,11 +79,11 @@ fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, TlsError> {
     Ok(PrivateKeyDer::from_pem_slice(pem.as_bytes())?)
 }
 
-/// Generates an authority, with the given key if there is one, and a certificate, and returns the authority in PEM, the
-/// certificate, and its key.
+/// Generates an authority, with the key `authority_key` if there is one, and a certificate that it signs. Returns the
+/// certificate of the authority in PEM, the signed certificate, and its key.
 ///
-/// Clients trust an authority by its name and its key: with an earlier certificate of the same key, they accept the new
-/// server certificates.
+/// Clients trust an authority by its name and its key: a client that has an earlier certificate of an authority with
+/// the same key accepts the new server certificates.
 fn generate(
     address: IpAddr,
     authority_key: Option<&str>,
