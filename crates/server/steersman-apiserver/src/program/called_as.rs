@@ -8,13 +8,13 @@ pub(crate) enum CalledAs {
     Etcd,
     KubeApiserver,
     Kubectl,
-    /// None of these names: the server with the flags of `steersman-apiserver`.
+    /// Any other name: the server with the flags of `steersman-apiserver`.
     Own,
 }
 
 impl CalledAs {
-    /// Returns the program and its arguments, from all arguments of the process. The name of the
-    /// file decides, or the first argument if the file has another name.
+    /// Returns the program and its arguments, from all arguments of the process. The file name of this process decides,
+    /// or, if that is no name of a program, the first argument.
     pub(crate) fn of(arguments: impl Iterator<Item = OsString>) -> (Self, Vec<OsString>) {
         let mut arguments: Vec<OsString> = arguments.collect();
         let name = arguments.first().and_then(|path| named(path.as_ref()));
@@ -22,7 +22,7 @@ impl CalledAs {
             arguments.remove(0);
             return (program, arguments);
         }
-        // Only a word without slash and dot names a program: a path belongs to a flag.
+        // Only a first argument without slash and dot names a program: `./etcd`, for instance, is the path of a file.
         let word = arguments.get(1).and_then(|word| word.to_str());
         let word = word.filter(|word| !word.contains(['/', '.']));
         if let Some(program) = word.and_then(|word| named(word.as_ref())) {

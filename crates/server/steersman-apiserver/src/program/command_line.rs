@@ -259,7 +259,7 @@ impl CommandLine {
         given.map(|(_, value)| value.as_str())
     }
 
-    /// Returns the last value of a flag, which overrides the others.
+    /// Returns the last value of a flag, which overrides earlier values of the flag.
     pub(crate) fn last(&self, flag: &str) -> Option<&str> {
         self.all(flag).last()
     }
@@ -278,7 +278,7 @@ impl CommandLine {
         self.all(flag).flat_map(entries_of)
     }
 
-    /// Returns the entries, separated by commas, of the last value of a flag; the last value overrides the others.
+    /// Returns the entries, separated by commas, of the last value of a flag; the last value overrides earlier ones.
     pub(crate) fn last_entries(&self, flag: &str) -> impl Iterator<Item = &str> {
         entries_of(self.last(flag).unwrap_or_default())
     }

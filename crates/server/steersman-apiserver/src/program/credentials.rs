@@ -29,7 +29,7 @@ impl Credentials {
             let key = KeyPair::generate().map_err(io::Error::other)?;
             Ok(key.serialize_pem())
         })?;
-        // Checked here, so that the error names the file.
+        // Checks the key here, so that the error names the file.
         KeyPair::from_pem(&authority_key).map_err(|error| {
             let why = format!("{error}; remove the file to get a new authority");
             FlagFile::new("--data-dir", &key_path).problem(why)
@@ -46,7 +46,7 @@ fn kept(path: &Path, generate: impl FnOnce() -> io::Result<String>) -> Outcome<S
     let file = FlagFile::new("--data-dir", path);
     if path.exists() {
         let text = file.text()?;
-        // An empty token would authenticate no user.
+        // Refuses an empty file, because an empty token would authenticate no user.
         return match text.trim().is_empty() {
             false => Ok(text),
             true => Err(file.problem("it is empty; remove it to get a new one")),

@@ -1,8 +1,8 @@
-//! Driver: the data directory: the last save, the one before it, and the write-ahead log.
+//! Driver: the data directory: the last save, the save before it, and the write-ahead log.
 //!
-//! A save is a file that is written under another name and then renamed. The log has the transactions after it. Each
-//! transaction has a number, and a save names the last one that it includes: a start reads one consistent state or
-//! reports an error, whichever files a crash leaves (WAL-2).
+//! A save is a file with the whole state. It is written under another name and then renamed. The log has the
+//! transactions after a save. Each transaction has a number, and a save names the last transaction that it includes: a
+//! start reads one consistent state or reports an error, whichever files a crash leaves (WAL-2).
 
 mod folder;
 mod frame;
@@ -50,8 +50,8 @@ pub(crate) struct DataDir<F: Folder = DiskFolder> {
     save_bytes: AtomicU64,
     /// The size of the log's last file, in bytes.
     log_bytes: AtomicU64,
-    /// Whether the last save failed: a new one is due, although the failed save began a file of the log, which is
-    /// short.
+    /// Whether the last save failed, so that a new one is due. The size of the log's last file does not show this,
+    /// because the failed save began a new file, which is short.
     has_failed: AtomicBool,
     // The lock on the directory. The operating system releases it when the process ends.
     _lock: Option<File>,
@@ -118,12 +118,14 @@ impl<F: Folder> DataDir<F> {
         self.replace(snapshot.transactions(), |out| snapshot.write(out))
     }
 
-    /// Saves the text of a snapshot up to a transaction, like [`save`](Self::save).
+    /// Saves `text`, a snapshot with the transactions up to number `transactions`, and keeps the previous save beside
+    /// it.
     pub(crate) fn save_text(&self, transactions: u64, text: &[u8]) -> Outcome {
         self.replace(transactions, |out| out.write_all(text))
     }
 
-    /// Returns whether a save is due: the last one failed, or the log's last file is larger than it and than `LOG_MIN`.
+    /// Returns whether a save is due: the last save failed, or the log's last file is larger than the last save and
+    /// than `LOG_MIN`.
     pub(crate) fn is_save_due(&self) -> bool {
         if self.has_failed.load(Ordering::Relaxed) {
             return true;
@@ -152,7 +154,8 @@ impl<F: Folder> DataDir<F> {
         let path = |name: &str| self.path.join(name);
         let written = self.write(NEXT, content);
         let bytes = written.map_err(|error| {
-            // Frees the space on a full disk. An error of this removal is ignored: the one below is reported.
+            // Removes the incomplete file, to free space on a full disk. An error of the removal is ignored, because
+            // the error of the write is returned.
             let _ = self.folder.remove(NEXT);
             file(&path(NEXT))(error)
         })?;
@@ -164,7 +167,8 @@ impl<F: Folder> DataDir<F> {
         let renamed = self.folder.rename(NEXT, STATE);
         renamed.map_err(file(&path(NEXT)))?;
         if self.synced {
-            // Both renames must be on the disk before files of the log are removed.
+            // Both renames must be on the disk before files of the log are removed, which the saves before the renames
+            // need.
             self.folder.sync().map_err(file(&self.path))?;
         }
         self.save_bytes.store(bytes, Ordering::Relaxed);
@@ -258,7 +262,7 @@ mod tests {
         assert!(text.contains("moving "), "{text}");
         assert_eq!(std::fs::read(&state).unwrap().len(), whole.len() / 2);
 
-        // As the message advises, and as after a crash between the renames.
+        // Without `state.json`, as after a crash between the two renames of a save, the previous save is read.
         std::fs::remove_file(&state).unwrap();
         let (_data, before) = DataDir::open(folder.path()).unwrap();
         assert_eq!(before.unwrap().recovery.revision() + 1, server.revision());
@@ -301,12 +305,12 @@ mod tests {
         log.append(1, &long, true).unwrap();
         assert!(data.is_save_due());
 
-        // Nothing can be created under the name of a folder.
+        // Makes the save fail: no file can be created under the name of a folder.
         let next = folder.path().join(NEXT);
         std::fs::create_dir(&next).unwrap();
         let snapshot = ApiServer::new().snapshot();
         data.save(&snapshot).unwrap_err();
-        // The snapshot has begun a file of the log, which is short.
+        // The failed save began a new file of the log. That the file is short does not hide that a save is due.
         log.append(2, b"{}", true).unwrap();
         assert!(data.is_save_due());
 

@@ -2,8 +2,8 @@
 //! kube-apiserver that names its URL.
 //!
 //! The two programs speak a small interface over HTTP on the client URL. A kube-apiserver attaches with a request that
-//! stays open as long as its process lives. Until then no other one can attach, and only it reads and writes the
-//! snapshot.
+//! stays open as long as its process lives. As long as it is attached, no other kube-apiserver can attach, and only it
+//! reads and writes the snapshot.
 
 mod interface;
 mod options;

@@ -31,7 +31,7 @@ impl<'a> FlagFile<'a> {
         match all {
             Ok(all) if all.is_empty() => Err(self.problem("it holds no certificate in PEM")),
             Ok(_) => Ok(text),
-            // The error of the parser is left out, because it may quote the file.
+            // The error of the parser is left out, because it may quote the content of the file.
             Err(_) => Err(self.problem("it is malformed PEM")),
         }
     }
@@ -66,7 +66,7 @@ impl<'a> FlagFile<'a> {
     }
 }
 
-/// Writes a file under another name and renames it, so that no process reads a part.
+/// Writes a file under another name and renames it, so that no process reads an incomplete file.
 pub(crate) fn write_file(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let next = path.with_extension(format!("{}.next", std::process::id()));
     let mut options = OpenOptions::new();

@@ -95,7 +95,7 @@ pub(crate) struct ServerFlags {
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     pub(crate) tls_cert_file: Option<PathBuf>,
 
-    /// The key of that certificate.
+    /// The key of the certificate in --tls-cert-file, in PEM.
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub(crate) tls_private_key_file: Option<PathBuf>,
 
@@ -113,7 +113,7 @@ pub(crate) struct ServerFlags {
     pub(crate) log: bool,
 }
 
-/// Parses an entry of `--runtime-config`. As upstream, a version alone is enabled.
+/// Parses an entry of `--runtime-config`. As upstream, a version without a value is enabled.
 fn runtime_config(entry: &str) -> Result<bool, String> {
     let (version, value) = entry.split_once('=').unwrap_or((entry, "true"));
     let on = value.parse::<bool>();
@@ -131,7 +131,7 @@ fn runtime_config(entry: &str) -> Result<bool, String> {
 pub(crate) enum PlayedPart {
     /// The garbage collector and the namespace controller, which are also the default.
     Controllers,
-    /// In addition workloads, Pods, volumes, Events and the endpoints of Services.
+    /// The controllers, and in addition workloads, Pods, volumes, Events and the endpoints of Services.
     Workloads,
     /// Nothing, as behind a kube-apiserver that runs alone.
     Nothing,

@@ -7,7 +7,8 @@ use std::process::{Command, ExitCode};
 
 use super::problem::{Outcome, ProgramProblem};
 
-/// The environment variable with the copies of this program that were run, so that they do not call each other.
+/// The environment variable with the paths of the copies of this program that ran before this one, so that copies on
+/// the PATH do not call each other without end.
 const TRIED: &str = "STEERSMAN_KUBECTL_TRIED";
 
 /// Runs the first kubectl on the PATH that is not this program, with the same arguments. On Unix it
@@ -24,7 +25,8 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> Outcome<ExitCode
     let other = others.next().ok_or(ProgramProblem::NoKubectl)?;
     let mut command = Command::new(&other);
     command.args(arguments);
-    // A PATH with a separator in a folder cannot be joined; such a folder cannot be found either.
+    // Joining fails if the folder of a copy has the separator of PATH in its name. No PATH can name such a folder, so
+    // the copy is not called again.
     if let Ok(tried) = std::env::join_paths(&tried) {
         command.env(TRIED, tried);
     }
@@ -43,7 +45,7 @@ fn is_program(path: &Path) -> bool {
     path.is_file()
 }
 
-/// Returns whether two paths lead to one file. Hard links do.
+/// Returns whether two paths lead to the same file. Hard links to a file are the same file.
 #[cfg(unix)]
 fn is_same(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;

@@ -8,7 +8,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::problem::{Outcome, ProgramProblem};
 
-/// Prints a line. Ignores errors: a closed pipe does not end the program.
+/// Prints a line to `to`. Ignores errors: a closed pipe does not end the program.
 pub(crate) fn say(mut to: impl Write, line: &str) {
     let _ = writeln!(to, "{line}");
 }
@@ -43,7 +43,7 @@ pub(crate) fn stopped() -> Outcome<impl Future<Output = ()>> {
 #[expect(clippy::unnecessary_wraps, reason = "it can fail on other platforms")]
 pub(crate) fn stopped() -> Outcome<impl Future<Output = ()>> {
     Ok(async {
-        // Without a handler for ctrl-c there is no way to ask the program to stop.
+        // If the handler for ctrl-c cannot be installed, the program runs until it is killed.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -10,7 +10,7 @@ pub(crate) struct RequestNews {
 }
 
 impl RequestNews {
-    /// Returns the requests that ended since the last call, and watches when they open.
+    /// Returns the requests that ended since the last call. A watch is returned once, when it opens.
     pub(crate) fn next(&mut self, server: &ApiServer) -> Vec<RequestRecord> {
         let news = server
             .requests()

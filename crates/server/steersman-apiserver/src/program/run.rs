@@ -149,14 +149,14 @@ async fn serve(
                 };
                 if let Some(kept) = kept.filter(is_due) {
                     let outcome = tokio::select! {
-                        // The thread that saves is abandoned. The log has all writes; without a log there is a last
-                        // save.
+                        // Does not wait for the thread that saves: the log has all writes, and without a log the
+                        // program saves once more before it ends.
                         () = &mut stop => return Ok(()),
                         outcome = save(server, Arc::clone(&kept.data)) => outcome,
                     };
                     match outcome {
                         Ok(()) => saved = Some(revision),
-                        // Goes on, because the disk may have space again at the next save.
+                        // The program continues, because the disk may have space again at the next save.
                         Err(problem) => {
                             report(NAME, format_args!("not saved: {}", chain(&problem)));
                         }
@@ -167,14 +167,15 @@ async fn serve(
     }
 }
 
-/// The data directory, and the write-ahead log with the writes that are not there yet.
+/// The data directory, and the write-ahead log with the writes that are not in the directory yet.
 struct KeptState {
     data: Arc<DataDir>,
     log: WriteAheadLog,
 }
 
 impl KeptState {
-    /// Begins to keep the writes of a server. If nothing was saved yet, saves the state first, which the log continues.
+    /// Starts to append the writes of a server to the log in the data directory. If the directory has no save yet,
+    /// saves the state first, because a log only continues a saved state. Does nothing with [`Durability::None`].
     fn begin(
         &self,
         server: &ApiServer,

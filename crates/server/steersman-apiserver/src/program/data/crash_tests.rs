@@ -18,7 +18,7 @@ struct SimulatedServer {
     data: Arc<DataDir<SimulatedFolder>>,
     log: LogWriter<SimulatedFolder>,
     is_cut: bool,
-    /// For each transaction the number of operations before it was answered.
+    /// For each answered transaction, the number of operations on the folder before its answer.
     answered: Vec<usize>,
 }
 
@@ -96,14 +96,15 @@ impl SimulatedServer {
         }
     }
 
-    /// Returns the number of transactions that were answered before an operation.
+    /// Returns the number of transactions that were answered when `operation` operations on the folder were done.
     fn answered_before(&self, operation: usize) -> u64 {
         let answered = self.answered.iter();
         answered.filter(|before| **before <= operation).count() as u64
     }
 }
 
-/// Starts from a disk, and writes once more after the last transaction. Returns the number of that one.
+/// Starts a server from a disk, writes one more transaction, and reads the disk again. Returns the number of the last
+/// transaction before that write; `None` for a disk without a save.
 fn restart(disk: SimulatedDisk, durability: Durability) -> Outcome<Option<u64>> {
     let folder = SimulatedFolder::of(disk);
     let (data, saved) = load(folder.clone())?;
@@ -144,7 +145,7 @@ fn check(disk: SimulatedDisk, server: &SimulatedServer, done: usize, place: &str
     }
 }
 
-// WAL-2: every operation and every prefix of every append, while the operating system lives.
+// WAL-2: a process is killed after every operation and within every append, while the operating system continues.
 #[test]
 fn a_kill_at_any_moment_loses_no_answered_write() {
     let mut server = SimulatedServer::start(Durability::Kernel);
@@ -156,7 +157,7 @@ fn a_kill_at_any_moment_loses_no_answered_write() {
             Some(FolderOperation::Append(_, bytes)) => bytes.len(),
             _ => 1,
         };
-        // The test of frames cuts at every byte; here prefixes of each part of an append are enough.
+        // The tests of `frame.rs` cut appends at every byte; here some prefixes of each append are enough.
         let step = if lengths > 2000 { 701 } else { 19 };
         for length in (0..lengths).step_by(step) {
             let disk =
@@ -171,7 +172,7 @@ fn a_kill_at_any_moment_loses_no_answered_write() {
     }
 }
 
-// WAL-2: every order of renames, creations and removals, and every fate of bytes that were not synced.
+// WAL-2: a power cut after every operation keeps any selection of unsynced renames, creations and removals.
 #[test]
 fn a_power_cut_at_any_moment_loses_no_synced_write() {
     let mut server = SimulatedServer::start(Durability::Fsync);
@@ -222,7 +223,7 @@ fn damage_is_an_error_that_names_file_and_offset() {
                     found += 1;
                 }
                 Err(other) => panic!("{other}"),
-                // A file that only the previous save needs.
+                // The damaged file is one that only the previous save needs, so the newest state is still read.
                 Ok((_, saved)) => {
                     let left = saved.unwrap().recovery;
                     assert_eq!(left.transactions(), newest.recovery.transactions());
@@ -287,7 +288,7 @@ fn files_of_the_log_that_no_save_needs_are_removed() {
     assert_eq!(firsts, [4, 5]);
 }
 
-// WAL-4: an append that fails in the middle, at every byte, is repeated.
+// WAL-4: an append that a full disk stops in the middle is repeated, and no part of the first attempt is read.
 #[test]
 fn a_full_disk_refuses_the_append_and_the_next_attempt_is_whole() {
     let mut server = SimulatedServer::start(Durability::Kernel);
@@ -312,7 +313,7 @@ fn a_full_disk_refuses_the_append_and_the_next_attempt_is_whole() {
     assert_eq!(saved.recovery.revision(), server.registry.revision());
 }
 
-// WAL-4: the file that a snapshot starts cannot be created at first.
+// WAL-4: the new file of the log, which begins after a snapshot, cannot be created at first.
 #[test]
 fn a_full_disk_at_the_start_of_a_file_loses_nothing() {
     let mut server = SimulatedServer::start(Durability::Kernel);

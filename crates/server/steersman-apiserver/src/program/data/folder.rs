@@ -11,13 +11,13 @@ pub(crate) trait Folder: std::fmt::Debug + Send + Sync + 'static {
 
     fn names(&self) -> io::Result<Vec<String>>;
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
-    /// Creates an empty file, in the place of an existing one.
+    /// Creates an empty file, or empties an existing one.
     fn create(&self, name: &str) -> io::Result<Self::File>;
     fn open(&self, name: &str) -> io::Result<Self::File>;
-    /// Renames a file, in the place of an existing one.
+    /// Renames a file, and replaces an existing file with the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Waits until the disk has stored the names of the files.
+    /// Waits until the disk has stored the names of the files in the folder.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -57,7 +57,8 @@ impl Folder for DiskFolder {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path)?;
-        // A device, such as `/dev/full`, cannot be shortened.
+        // Empties an existing file. A device cannot be shortened, such as `/dev/full`, with which a test simulates a
+        // full disk.
         if file.metadata()?.is_file() {
             file.set_len(0)?;
         }

@@ -21,7 +21,7 @@ pub(super) struct Frame {
     pub(super) payload: Range<usize>,
 }
 
-/// The end of the readable part of a file.
+/// How a file of the log ends, behind its last readable frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FileEnd {
     Whole,
@@ -96,7 +96,8 @@ fn unreadable(bytes: &[u8], offset: usize, why: &'static str) -> FileEnd {
     }
 }
 
-/// Returns whether a sector of the file, or the part of one, has only zeros from the offset on, as after a power cut.
+/// Returns whether a sector of the file, or the rest of the sector at `offset`, has only zeros, as after a power cut
+/// before the disk wrote the sector.
 fn lacks_sector(bytes: &[u8], offset: usize) -> bool {
     let mut at = offset;
     while at < bytes.len() {
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(frames.len(), 3);
     }
 
-    // WAL-2: every prefix of every append.
+    // WAL-2: tries every prefix of every append, as a crash may leave it.
     #[test]
     fn every_prefix_of_an_append_is_torn_and_loses_nothing_before_it() {
         let (bytes, ends) = file(&SHORT);
@@ -178,7 +179,7 @@ mod tests {
         }
     }
 
-    // WAL-2: every bit of every frame, the last one included.
+    // WAL-2: flips every bit of a file, also in its last frame.
     #[test]
     fn every_flipped_bit_is_damage_at_its_record() {
         let (bytes, ends) = file(&SHORT);

@@ -23,7 +23,7 @@ struct LogFile<T> {
     file: T,
     /// The number of bytes up to the end of the last complete append.
     length: u64,
-    /// Whether bytes of a failed append may follow, which the next append cuts off.
+    /// Whether bytes of a failed append may follow behind `length`; the next append cuts them off.
     is_dirty: bool,
 }
 
@@ -109,7 +109,7 @@ impl<F: Folder> LogWriter<F> {
         Ok(())
     }
 
-    /// Returns the path of the file that is appended to; before the first append, that of the folder.
+    /// Returns the path of the file that is appended to; before the first append, the path of the data directory.
     pub(crate) fn path(&self) -> PathBuf {
         let name = self.file.as_ref().map(|file| file.name.as_str());
         self.data.path.join(name.unwrap_or_default())

@@ -18,7 +18,7 @@ const LOG: &str = "wal.";
 
 #[derive(Debug)]
 pub(crate) struct SavedState {
-    /// The state after the last transaction.
+    /// The state after the last transaction of the log.
     pub(crate) recovery: Recovery,
     pub(crate) snapshot: Vec<u8>,
     /// The transactions after the snapshot, in groups that were appended together.
@@ -56,7 +56,7 @@ pub(super) fn log_files<F: Folder>(folder: &F) -> std::io::Result<Vec<(u64, Stri
     Ok(files)
 }
 
-/// Returns how many of these files of the log hold only transactions up to this number.
+/// Returns how many of `files`, the files of the log in their order, hold only transactions up to `number`.
 pub(super) fn count_before(files: &[(u64, String)], number: u64) -> usize {
     let later = files.iter().skip(1);
     later
@@ -64,14 +64,15 @@ pub(super) fn count_before(files: &[(u64, String)], number: u64) -> usize {
         .count()
 }
 
-/// Reads the last save and the transactions after it; `None` for a folder without both.
+/// Reads the last save and the transactions after it; `None` for a folder that has neither a save nor a log.
 ///
 /// # Errors
-/// A file cannot be read, is damaged, or does not continue the ones before it (WAL-2).
+/// A file cannot be read, is damaged, or does not continue the files before it (WAL-2).
 pub(super) fn read<F: Folder>(folder: &F, path: &Path) -> Outcome<Option<SavedState>> {
     let failed = |source: std::io::Error| FlagFile::new("--data-dir", path).problem(source);
     let files = log_files(folder).map_err(failed)?;
-    // A process that died between the two renames of a save left the state under the other name.
+    // If a process died between the two renames of a save, the folder has only the previous save, under the name
+    // `BEFORE`.
     let mut found = None;
     for name in [STATE, BEFORE] {
         if let Some(text) = folder.read(name).map_err(failed)? {
@@ -167,7 +168,8 @@ impl SavedState {
         let length = match end {
             FileEnd::Whole => bytes.len(),
             FileEnd::Torn(length) if is_last => length,
-            // Only the last file may end so: the next file is begun after the last append to this one has ended.
+            // Only the last file may end with an incomplete append: a new file is begun after the last append to the
+            // previous one has ended.
             FileEnd::Torn(offset) => {
                 let why = "its end is missing, but another file follows";
                 return Err(damaged(offset, why));

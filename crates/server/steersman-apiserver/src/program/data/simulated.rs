@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::folder::{Folder, OpenFile};
 
-/// A folder in memory that remembers every operation.
+/// A folder in memory that records every operation, so that tests can replay any part of the operations.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SimulatedFolder {
     shared: Arc<Mutex<SharedFolder>>,
@@ -18,11 +18,11 @@ pub(super) struct SimulatedFolder {
 struct SharedFolder {
     disk: SimulatedDisk,
     operations: Vec<FolderOperation>,
-    /// The number of bytes that can still be written.
+    /// The number of bytes that can still be written; `None` for no limit.
     space: Option<usize>,
 }
 
-/// An operation that changes a folder. Files are known by number, whatever their names are.
+/// An operation that changes a folder. Files have numbers, because a rename changes their names.
 #[derive(Debug, Clone)]
 pub(super) enum FolderOperation {
     Create(String, usize),
@@ -40,7 +40,7 @@ pub(super) struct SimulatedDisk {
     files: BTreeMap<usize, Vec<u8>>,
 }
 
-/// The fate of unsynced bytes at a power cut.
+/// What a power cut leaves of the bytes that were appended to a file since it was synced.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum UnsyncedBytes {
     Lost,
@@ -72,8 +72,8 @@ impl SimulatedDisk {
         }
     }
 
-    /// Returns the disk after the process died during an operation: all earlier ones are done, and of an
-    /// append this many bytes.
+    /// Returns the disk after the process was killed in the operation `next`: the operations `done` are complete, and
+    /// if `next` is an append, the given number of its bytes is written.
     pub(super) fn after_kill(
         done: &[FolderOperation],
         next: Option<(&FolderOperation, usize)>,
@@ -86,8 +86,9 @@ impl SimulatedDisk {
         disk
     }
 
-    /// Returns the disks that a power cut after these operations may leave: any selection of the changes of names since
-    /// the folder was synced, with the synced bytes of each file and `unsynced` of the others.
+    /// Returns the disks that a power cut after the operations `done` may leave: any selection of the creations,
+    /// renames and removals since the folder was synced, and of each file the synced bytes and what `unsynced` leaves
+    /// of the others.
     pub(super) fn after_power_cut(done: &[FolderOperation], unsynced: UnsyncedBytes) -> Vec<Self> {
         let changes_names = |operation: &&FolderOperation| {
             matches!(
@@ -157,7 +158,7 @@ fn bytes_after_power_cut(
 }
 
 impl SimulatedFolder {
-    /// Creates a folder with the content of a disk, none of which is lost any more.
+    /// Creates a folder with the content of a disk, as a program finds it at its start: no operations are recorded yet.
     pub(super) fn of(disk: SimulatedDisk) -> Self {
         let folder = Self::default();
         folder.shared.lock().disk = disk;
@@ -172,7 +173,7 @@ impl SimulatedFolder {
         self.shared.lock().disk.clone()
     }
 
-    /// Limits the bytes that can be written from now on.
+    /// Limits the number of bytes that can be written from now on, like a full disk; `None` removes the limit.
     pub(super) fn limit_space(&self, bytes: Option<usize>) {
         self.shared.lock().space = bytes;
     }
@@ -200,7 +201,7 @@ impl Folder for SimulatedFolder {
 
     fn create(&self, name: &str) -> io::Result<SimulatedFile> {
         let mut shared = self.shared.lock();
-        // As on disk, an existing file is emptied.
+        // An existing file is emptied, as `DiskFolder` does.
         let existing = shared.disk.names.get(name).copied();
         let file = existing.unwrap_or(shared.disk.files.len());
         shared.perform(match existing {

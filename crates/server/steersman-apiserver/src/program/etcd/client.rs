@@ -21,8 +21,8 @@ use super::interface::{
 };
 use crate::program::durability::Durability;
 
-/// Time to wait for an answer. Two such waits and the five seconds in which the listener stops are less than the 20
-/// seconds after which a test environment kills the process.
+/// Time to wait for an answer of the etcd. Two such waits and the five seconds in which the listener stops are less
+/// than the 20 seconds after which a test environment kills the process.
 const PATIENCE: Duration = Duration::from_secs(6);
 /// Maximum number of characters that an error message quotes from the answer of a program that is not an etcd of this
 /// program ([`AttachOutcome::Foreign`]).
@@ -74,7 +74,8 @@ pub(crate) async fn attach(address: &str) -> AttachOutcome {
             why: error.to_string(),
         })
     };
-    // A slow etcd counts as unreachable, not as foreign: it may have the objects of an earlier run.
+    // A slow etcd counts as unreachable, not as foreign: it may have the objects of an earlier run, and with a foreign
+    // one the server starts without objects.
     let outcome = tokio::time::timeout(PATIENCE, attached).await;
     outcome.unwrap_or_else(|_| AttachOutcome::Unreachable(no_answer()))
 }
@@ -183,7 +184,7 @@ impl Attachment {
             request = request.header(STARTS_FILE, "true");
         }
         let request = request.body(Full::new(payload))?;
-        // The connection is taken out, so that it is not used again if it fails.
+        // Takes the connection out of `connection`, so that it is not used again if it fails.
         if let Some(mut open) = connection.take().filter(|one| one.sender.is_ready())
             // The etcd may have closed an idle connection; then a new one is opened below.
             && in_time(open.send(request.clone())).await.is_ok()

@@ -68,7 +68,7 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Outcome {
         }
     }
     stop.await;
-    // If both programs are stopped at once, the kube-apiserver saves once more.
+    // Waits until the kube-apiserver has detached: if both programs are stopped at once, it saves once more.
     let _ = tokio::time::timeout(LAST_SAVE, service.freed()).await;
     Ok(())
 }

@@ -31,7 +31,8 @@ use crate::program::data::{DataDir, LogWriter, SavedGroup};
 use crate::program::durability::Durability;
 use crate::program::problem::chain;
 
-/// How long an attach request waits until the connection of an ended process is closed.
+/// How long an attach request waits for the connection of the previous kube-apiserver to close, if its process has
+/// ended.
 const CLOSING: Duration = Duration::from_secs(2);
 /// Pause of a listener after the operating system failed to accept a connection.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -103,7 +104,8 @@ impl EtcdService {
         let holder = request.headers().get(HOLDER);
         let holder = holder.and_then(|value| value.to_str().ok());
         let holder = holder.unwrap_or("an unknown process");
-        // Waits, because a process that was killed and started again is faster than the end of its old connection.
+        // Waits until the previous kube-apiserver is detached: one that was killed and started again may attach before
+        // the end of its old connection is noticed.
         let _ = tokio::time::timeout(CLOSING, self.freed()).await;
         // Random, so that another process cannot guess the number.
         let number = RandomState::new().build_hasher().finish();
@@ -159,7 +161,7 @@ impl EtcdService {
     ) -> Result<(), EtcdRefusal> {
         // Locked until the end, so that the file and the snapshot in memory are the same.
         let _saving = self.saving.lock().await;
-        // The snapshot in memory is newer, so this one is not needed.
+        // The snapshot in memory is newer than `text`, so `text` is not needed.
         if self.current(number)?.is_newer_than(transactions) {
             return Ok(());
         }
@@ -204,7 +206,8 @@ impl EtcdService {
             }
         }
         let content = payload.clone();
-        // The writer is locked until the transactions are in memory, so that a second attempt finds them there.
+        // The writer is locked until the transactions are in memory, so that a second request with the same
+        // transactions finds them there and does not append them again.
         let append = move || {
             let appended = writer.as_mut().map_or(Ok(()), |writer| {
                 let appended = writer.append(first, &content, starts_file);
@@ -221,7 +224,7 @@ impl EtcdService {
         };
         appended.map_err(failed)?;
         let mut hold = self.hold.lock();
-        // A snapshot that came in the meantime may include these transactions.
+        // A snapshot that was saved during the append may include these transactions.
         if hold.place(first, last) == LogPlace::Next {
             hold.log.push(SavedGroup { last, payload });
         }
@@ -234,7 +237,8 @@ impl EtcdService {
     }
 }
 
-/// Runs work to its end, also if its client is killed, so that what is in a file is also in memory (WAL-2).
+/// Runs `work` to its end, also if the client of the request is killed, so that the state in memory and the files are
+/// the same (WAL-2).
 async fn to_its_end(
     work: impl Future<Output = Result<(), EtcdRefusal>> + Send + 'static,
 ) -> EtcdOutcome {
@@ -301,7 +305,7 @@ async fn serve(socket: TcpStream, service: Arc<EtcdService>) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .serve_connection(TokioIo::new(socket), answer);
-    // Errors are those of the connection: the client disconnected, or sent no HTTP.
+    // An error of the connection needs no report: the client disconnected, or sent no HTTP.
     let _ = connection.await;
 }
 

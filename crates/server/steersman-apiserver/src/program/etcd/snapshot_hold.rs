@@ -47,7 +47,7 @@ impl SnapshotHold {
         Ok(())
     }
 
-    /// Detaches the kube-apiserver with this number. Does nothing if it is not the attached one.
+    /// Detaches the kube-apiserver with this number. Does nothing if another one is attached.
     pub(super) fn release(&mut self, attachment: u64) {
         if self.is_current(attachment) {
             self.holder = None;
@@ -64,15 +64,16 @@ impl SnapshotHold {
         payloads.concat().into()
     }
 
-    /// Replaces the snapshot by `text`, which includes the transactions up to number `transactions`. Those are removed
-    /// from the log.
+    /// Replaces the snapshot by `text`, which includes the transactions up to number `transactions`. These transactions
+    /// are removed from the log.
     pub(super) fn replace(&mut self, text: Bytes, transactions: u64) {
         self.text = Some(text);
         self.in_snapshot = transactions;
         self.log.retain(|group| group.last > transactions);
     }
 
-    /// Returns whether the snapshot includes later transactions than this one, so that it is not to be replaced.
+    /// Returns whether the snapshot includes transactions after number `transactions`, so that a snapshot that ends
+    /// there must not replace it.
     pub(super) fn is_newer_than(&self, transactions: u64) -> bool {
         self.text.is_some() && self.in_snapshot > transactions
     }

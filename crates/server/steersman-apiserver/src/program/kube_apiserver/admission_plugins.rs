@@ -41,7 +41,7 @@ const ABSENT: &[&str] = &[
     "TaintNodesByCondition",
 ];
 
-/// A plugin without effect, upstream as well.
+/// A plugin that has no effect, not even in kube-apiserver.
 const NO_EFFECT: &str = "AlwaysAdmit";
 
 #[derive(Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Machine: a request of the log as an audit event.
+//! Machine: turns a request of the request log into an audit event.
 
 use jiff::Timestamp;
 use percent_encoding::utf8_percent_encode;
@@ -13,7 +13,7 @@ pub(super) fn event(record: &RequestRecord, run: u32, now: Timestamp) -> Value {
         || record.method.to_ascii_lowercase(),
         |verb| verb.as_str().to_owned(),
     );
-    // A watch is logged when it opens.
+    // The event of a watch that opens is written at once, while the request has no status yet.
     let is_open = record.does(Verb::Watch) && record.status.is_none();
     let stage = if is_open {
         "ResponseStarted"

@@ -25,7 +25,7 @@ pub(super) struct AuditLog {
 }
 
 impl AuditLog {
-    /// Opens the file to append to it, and creates its folder.
+    /// Opens the file of the audit log to append to it, and creates its folder. Standard output needs no file.
     pub(super) fn open(target: &AuditTarget) -> Outcome<Self> {
         let file = match target {
             AuditTarget::StandardOutput => None,
@@ -53,7 +53,8 @@ impl AuditLog {
         })
     }
 
-    /// Appends the events of requests until the token is cancelled, and then those of the last requests.
+    /// Appends the events of requests until the token is cancelled, and then once more, so that the last requests are
+    /// in the log.
     pub(super) async fn run(mut self, server: ApiServer, stop: CancellationToken) {
         let mut writes = every(WRITE);
         loop {

@@ -14,7 +14,7 @@ use super::options::KubeApiserverOptions;
 use crate::program::flag_file::{FlagFile, write_file};
 use crate::program::problem::{Outcome, ProgramProblem};
 
-/// The file in the folder that is locked while the pair is generated.
+/// The file in the certificate folder that is locked while a certificate and its key are generated there.
 const LOCK: &str = "apiserver.lock";
 const FOLDER_FLAG: &str = "--cert-dir";
 /// The host names and addresses in a generated certificate, besides the address of the listener.
@@ -29,8 +29,8 @@ pub(super) fn paths(options: &KubeApiserverOptions) -> Option<(PathBuf, PathBuf)
     named.or_else(|| options.cert_dir.as_ref().map(in_folder))
 }
 
-/// Returns the certificate and the key in PEM; `None` leaves the generation to the server. A folder
-/// without both gets generated ones, as by kube-apiserver.
+/// Returns the certificate and the key in PEM; `None` without named files and without a folder, so that the server
+/// generates them. In a folder that has neither of the two files, both are generated, as by kube-apiserver.
 pub(super) fn pair(options: &KubeApiserverOptions) -> Outcome<Option<(String, String)>> {
     let Some((certificate, key)) = paths(options) else {
         return Ok(None);
@@ -38,7 +38,7 @@ pub(super) fn pair(options: &KubeApiserverOptions) -> Outcome<Option<(String, St
     let is_complete = || certificate.exists() && key.exists();
     if let (None, Some(folder), false) = (&options.tls, &options.cert_dir, is_complete()) {
         std::fs::create_dir_all(folder).map_err(failed(folder))?;
-        // The lock makes servers that are started at once share one pair.
+        // The lock makes servers that are started at the same time share one certificate and its key.
         let path = folder.join(LOCK);
         let lock = File::create(&path).map_err(failed(&path))?;
         lock.lock().map_err(failed(&path))?;
@@ -69,7 +69,8 @@ pub(super) fn pair(options: &KubeApiserverOptions) -> Outcome<Option<(String, St
     Ok(Some((certificate, key)))
 }
 
-/// Generates an authority and a certificate, and returns both certificates and the key.
+/// Generates an authority and a certificate that it signs. Returns, in PEM, this certificate followed by that of the
+/// authority, and the key of the certificate.
 fn generate(address: IpAddr) -> Result<(String, String), rcgen::Error> {
     let mut authority = CertificateParams::new(Vec::new())?;
     let name = &mut authority.distinguished_name;

@@ -34,13 +34,14 @@ impl EtcdLink {
         }
     }
 
-    /// Returns the current connection as the only kube-apiserver of the etcd. If the etcd has ended, returns the ended
-    /// connection, until `attach_again` succeeds.
+    /// Returns the attachment, with which this process alone uses the etcd. If the etcd has ended, returns the ended
+    /// attachment, until `attach_again` succeeds.
     pub(super) fn attachment(&self) -> Arc<Attachment> {
         Arc::clone(&self.attachment.lock())
     }
 
-    /// Returns whether the transactions since the last snapshot have become longer than the snapshot.
+    /// Returns whether the transactions since the last snapshot have become longer than the snapshot and than
+    /// `LOG_MIN`, so that a new snapshot is due.
     pub(super) fn is_log_long(&self) -> bool {
         let limit = self.snapshot_bytes.load(Ordering::Relaxed).max(LOG_MIN);
         self.log_bytes.load(Ordering::Relaxed) > limit

@@ -119,7 +119,8 @@ fn tls(line: &CommandLine) -> Result<Option<(PathBuf, PathBuf)>, FlagProblem> {
     Err(FlagProblem::Alone { flag, other })
 }
 
-/// Returns whether RBAC decides. As upstream, a request is allowed if one mode of the flag's list allows it.
+/// Returns whether RBAC decides which requests are allowed. As upstream, a request is allowed if one mode of the flag's
+/// list allows it, so `AlwaysAllow` in the list allows every request.
 fn authorization(line: &CommandLine) -> Result<bool, FlagProblem> {
     let flag = "authorization-mode";
     let mut is_rbac = false;
@@ -128,7 +129,7 @@ fn authorization(line: &CommandLine) -> Result<bool, FlagProblem> {
         match mode {
             "RBAC" => is_rbac = true,
             "AlwaysAllow" => allows_all = true,
-            // This mode changes nothing, because there are no kubelets, and it is for requests of kubelets.
+            // The mode Node is for requests of kubelets. There are no kubelets here, so this mode changes nothing.
             "Node" => {}
             _ => {
                 let why = "the modes are RBAC, AlwaysAllow and Node, which has no effect";
@@ -152,7 +153,7 @@ fn address(line: &CommandLine, is_rbac: bool) -> Result<SocketAddr, FlagProblem>
         Err(_) => Err("a port is a number from 1 to 65535"),
     };
     let port = port.map_err(|why| FlagProblem::invalid(flag, given, why))?;
-    // A server that allows everything is not offered to other machines by default.
+    // By default other machines cannot reach a server that allows everything.
     let usual = if is_rbac {
         Ipv4Addr::UNSPECIFIED
     } else {
@@ -181,7 +182,7 @@ fn number<N: std::str::FromStr>(
     line.last(flag).map(parse).transpose()
 }
 
-/// Returns whether StorageVersionMigrations are served, and warnings about other entries.
+/// Returns whether StorageVersionMigrations are served, and a warning for each other entry of `--runtime-config`.
 fn runtime_config(line: &CommandLine) -> Result<(bool, Vec<String>), FlagProblem> {
     let flag = "runtime-config";
     let mut migrates = false;

@@ -48,7 +48,8 @@ impl Storage {
         };
         let address = match address_of("etcd-servers", url) {
             Ok(address) => address,
-            // A scheme such as `https` or `unixs`: the URL of another program.
+            // A URL with a scheme such as `https` or `unixs` is for another program: the etcd of this program serves
+            // only `http`.
             Err(problem) if has_foreign_scheme(url) => {
                 say_memory(&problem.to_string());
                 return Ok((None, None));
@@ -91,8 +92,8 @@ impl Storage {
         self.log.as_ref()
     }
 
-    /// Begins to keep the writes of a server. If the etcd has no state, saves a snapshot first, which the log
-    /// continues.
+    /// Starts to append the writes of a server to the log of the etcd. If the etcd has no state, saves a snapshot
+    /// first, because a log only continues a snapshot.
     pub(super) async fn begin(&self, server: &ApiServer) -> Outcome {
         if let Some(log) = &self.log {
             if !self.has_state {
@@ -139,7 +140,8 @@ impl Storage {
 
     async fn save_if_changed(&mut self, server: &ApiServer) -> Outcome {
         let revision = server.revision();
-        // An etcd that was started again has a state that is older than the objects here.
+        // An etcd that was started again has an older state than this server, so it needs a save even if nothing has
+        // changed.
         let is_new = self.link.attach_again().await?;
         if is_new || self.saved != Some(revision) {
             self.link.save(server).await?;
@@ -175,7 +177,8 @@ async fn keep_log(link: Arc<EtcdLink>, log: WriteAheadLog, server: ApiServer) ->
 #[derive(Default)]
 struct EtcdAppender {
     connection: Option<AppendConnection>,
-    /// Whether the etcd was started again, and has no snapshot that the next group continues.
+    /// Whether the etcd was started again, so that it may lack transactions before the next group and needs a snapshot
+    /// first.
     needs_snapshot: bool,
 }
 
@@ -192,7 +195,7 @@ impl EtcdAppender {
             self.connection = None;
         }
         if self.needs_snapshot {
-            // The snapshot includes the group, so it need not be appended.
+            // The snapshot includes the group, so the group is not appended.
             link.save(server).await?;
             self.needs_snapshot = false;
             return Ok(());
@@ -203,7 +206,7 @@ impl EtcdAppender {
 }
 
 impl LastingProblem {
-    /// Prints a problem unless it was the last one printed, and prints when it has ended.
+    /// Prints a problem, unless it is the same as at the last call. Prints once when a problem has ended.
     fn note(&mut self, problem: Option<&ProgramProblem>, url: &str) {
         let text = problem.map(|problem| chain(problem));
         match &text {
@@ -231,7 +234,8 @@ fn recovery(url: &str, state: &EtcdState) -> Outcome<Recovery> {
     Ok(recovery)
 }
 
-/// Attaches, and gives an etcd that was started at the same time a moment to listen.
+/// Attaches to the etcd at an address. Tries again for `START`, because an etcd that was started at the same time may
+/// not listen yet.
 async fn attach_when_it_listens(address: &str) -> AttachOutcome {
     let deadline = Instant::now() + START;
     loop {

@@ -43,7 +43,7 @@ fn table(flags: &FlagTable) -> String {
     text
 }
 
-/// `STEERSMAN_UPDATE=1` writes the page.
+/// With the environment variable `STEERSMAN_UPDATE=1` this test writes the page of the book that lists the flags.
 #[test]
 fn the_page_lists_every_flag() {
     let (server, etcd) = (options::flags(), etcd::flags());

@@ -2,7 +2,7 @@
 
 use steersman_apiserver::User;
 
-/// The number of a line, from 1, and its problem.
+/// Why a line of the file is invalid, and the number of the line, counted from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TokenLineProblem {
     pub(super) line: usize,
@@ -39,7 +39,7 @@ pub(super) fn users(text: &str) -> Result<Vec<(String, User)>, TokenLineProblem>
     Ok(users)
 }
 
-/// Splits a line of CSV. A quote within quotes is doubled.
+/// Splits a line of CSV into its fields. A quote within quotes is doubled. `None` if a quote does not end.
 fn fields(row: &str) -> Option<Vec<String>> {
     let mut fields = vec![String::new()];
     let mut is_quoted = false;
