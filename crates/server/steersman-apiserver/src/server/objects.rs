@@ -91,8 +91,8 @@ impl ApiServer {
     /// Changes an object by a JSON merge patch (RFC 7386), and returns the stored object. A patch
     /// that changes nothing writes nothing, and watches see no event.
     ///
-    /// `resource` is the plural with its group, if needed with a subresource: `pods` or `deployments.apps/status`. For a
-    /// cluster-scoped resource `namespace` is ignored.
+    /// `resource` is the plural with its group, if needed with a subresource: `pods` or `deployments.apps/status`. For
+    /// a cluster-scoped resource `namespace` is ignored.
     ///
     /// # Errors
     /// The Status of the refusal: 404 if the object does not exist, 409 if its resource version is another, 422 if the
