@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(ended.priority, Some(Priority::LOW));
     }
 
-    // CTRL-21
+    // CTRL-21: a request is given up after its last retry fails, and has all its retries again at the next event.
     #[test]
     fn the_failure_of_the_last_retry_forgets_the_failures() {
         let last = RunLimits {
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    // CTRL-22
+    // CTRL-22: with an interval, a request runs again within the interval, unless it waits for a retry.
     #[test]
     fn an_interval_shortens_every_delay_except_that_of_a_retry() {
         let seconds = Duration::from_secs;

@@ -94,7 +94,8 @@ impl<K: TypedObject> Primary<K> {
         let (mut predicate, rule) = (self.predicate, self.pause);
         let mut pause = None;
         if !rule.rules.is_empty() {
-            // CTRL-32: the end of a pause requests the object, whatever the predicate says.
+            // CTRL-32: an update that begins or ends a pause requests the object, even if the predicate of the watch
+            // refuses the update.
             predicate = Arc::new(rule.predicate(predicate));
             let status = status.clone();
             status.pauses();

@@ -38,7 +38,7 @@ impl<R: RequestKey> PendingChanges<R> {
         }
     }
 
-    /// Removes the changes of a request that a worker has taken.
+    /// Removes and returns the changed objects of a request that a worker has taken from the queue.
     pub(crate) fn take(&self, request: &R) -> ChangedObjects {
         let mut by_request = self.by_request.lock();
         let changes = by_request.remove(request).unwrap_or_default();
@@ -49,5 +49,6 @@ impl<R: RequestKey> PendingChanges<R> {
     }
 }
 
-/// The capacity, in requests, that an empty table keeps.
+/// The largest capacity, in requests, that an empty table keeps. Without this limit, a burst of events would occupy
+/// memory for good.
 const KEPT: usize = 1024;

@@ -4,12 +4,12 @@ use futures::future::{BoxFuture, FutureExt, TryFutureExt};
 use steersman_client::{Client, Error};
 use steersman_object::{Kind, ObjectKey, TypedObject};
 
-/// The kinds that a controller declared about the objects of its requests. The default is for a context without a
+/// The primary kind of a controller, and the kinds that it declared as owned. The default is for a context without a
 /// controller: no primary kind, and every kind may be owned.
 #[derive(Default)]
 pub(crate) struct DeclaredKinds {
     pub(crate) primary: Option<PrimaryKind>,
-    /// The kinds of `owns`; `None` means every kind.
+    /// The kinds that the builder's `owns` declared; `None` means that every kind may be owned.
     pub(crate) owned: Option<Vec<Kind>>,
 }
 

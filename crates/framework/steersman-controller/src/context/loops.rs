@@ -11,7 +11,8 @@ use steersman_object::{Kind, ObjectKey, ResourceVersion};
 
 use crate::context::reason::{ChangedObject, ObjectChange};
 
-/// The number of runs in a row that make a loop. A reconcile that converges in steps needs fewer.
+/// The number of consecutive runs, each caused by the write of the run before, that make a loop. A reconcile that
+/// reaches its goal in several steps needs fewer runs.
 pub(crate) const LOOP: u32 = 10;
 
 /// The longest time between the writes of two runs of a loop. A slower loop does no harm.
@@ -23,22 +24,23 @@ const BETWEEN_WARNINGS: Duration = Duration::from_secs(600);
 /// The largest number of objects that a controller's warnings name within [`BETWEEN_WARNINGS`].
 const MOST_WARNED: usize = 16;
 
-/// The number of tracked requests at which requests without recent writes are removed.
+/// The smallest number of tracked requests at which the detector removes requests without recent writes.
 const SWEEP_FROM: usize = 1024;
 
 /// The largest number of objects with changed fields that are recorded at a time.
 const MOST_OBSERVED: usize = 16;
 
-/// The time for which the changed fields of an object are recorded, in which it may become a loop.
+/// How long the changed fields of an object are recorded: the longest time in which [`LOOP`] runs can write the object.
 const OBSERVED_FOR: Duration = LONGEST_ROUND.saturating_mul(LOOP);
 
 /// The largest number of objects written by one run that the detector follows.
 const MOST_WRITES: usize = 64;
 
-/// The number of fields that a warning names.
+/// The largest number of changed fields that a warning names.
 const NAMED_FIELDS: usize = 3;
 
-/// The writes of the last runs of each request that writes.
+/// Detects requests that trigger themselves. For each request, it compares the writes of a run with the changes that
+/// cause the next run.
 #[derive(Debug, Default)]
 pub(crate) struct LoopDetector {
     requests: HashMap<RequestId, WritingRequest>,
@@ -51,7 +53,7 @@ pub(crate) struct LoopDetector {
 
 #[derive(Debug)]
 struct WritingRequest {
-    /// The previous run's writes that caused this run; empty if anything else also caused it.
+    /// The writes of the previous run that caused the current run; empty if anything else also caused the current run.
     causes: Vec<OwnWrite>,
     writes: Vec<OwnWrite>,
     last: Instant,
@@ -73,7 +75,7 @@ struct OwnWrite {
     runs: u32,
 }
 
-/// What the detector found about one write.
+/// The detector's finding about one write: whether the write belongs to a loop, and whether a warning is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LoopFinding {
     Ordinary,
@@ -117,7 +119,8 @@ impl LoopDetector {
         }
     }
 
-    /// Begins a run. `changes` are the changed objects if they alone caused the run.
+    /// Begins a run of a request. `changes` has the changed objects that caused the run; it is empty if anything else
+    /// also caused the run.
     pub(crate) fn handle_begin(
         &mut self,
         request: &RequestId,
@@ -173,7 +176,8 @@ impl LoopDetector {
             return LoopFinding::Ordinary;
         }
         let cause = writing.causes.iter_mut().find(is_it);
-        // The answer to a write that changes nothing has the version that the object had before.
+        // The server answers a write that changes nothing with the version that the object already had. Such a write
+        // causes no event, and belongs to no loop.
         if cause
             .as_ref()
             .is_some_and(|cause| cause.version == *version)
@@ -211,7 +215,8 @@ impl LoopDetector {
         }
         let fields = match observed {
             Some(observed) => observed.fields,
-            // The warning about a lasting loop waits for the next event, which tells the changed fields.
+            // The changed fields were not recorded. `observe` starts to record them, and a later write of the loop
+            // warns.
             None if self.observe(object.clone(), now) => return LoopFinding::InLoop,
             None => Vec::new(),
         };
@@ -245,7 +250,7 @@ impl LoopDetector {
         true
     }
 
-    /// Removes requests without recent writes when the table has grown.
+    /// Removes requests without recent writes when `requests` has grown to `sweep_at` entries.
     fn sweep(&mut self, now: Instant) {
         if self.requests.len() < self.sweep_at {
             return;

@@ -36,7 +36,7 @@ fn stream_panicked() -> LifecycleEvent {
     LifecycleEvent::TaskEnded(TaskEnd::Pump(PumpEnd::StreamPanicked { message }))
 }
 
-/// CTRL-1
+/// CTRL-1: workers start after the initial objects of all watched kinds are in the queue.
 #[test]
 fn workers_start_when_every_initial_set_is_in_the_queue() {
     let now = start();
@@ -52,7 +52,7 @@ fn workers_start_when_every_initial_set_is_in_the_queue() {
     assert_eq!(life.handle_event(LifecycleEvent::Synced, now), started);
 }
 
-/// CTRL-7
+/// CTRL-7: a controller waits for kinds without a limit, and logs each minute what it waits for.
 #[test]
 fn each_minute_of_the_wait_is_logged_with_the_first_kind_that_is_missing() {
     let now = start();
@@ -147,7 +147,7 @@ fn a_failing_task_stops_the_workers_and_is_the_result() {
     }
 }
 
-/// CTRL-9
+/// CTRL-9: a controller that stops waits for the writes of its reconciles.
 #[test]
 fn writes_get_the_grace_that_the_workers_did_not_use() {
     let now = start();

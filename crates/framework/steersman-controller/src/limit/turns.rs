@@ -85,7 +85,7 @@ impl Turns {
 mod tests {
     use super::*;
 
-    // CTRL-10
+    // CTRL-10: each waiting controller gets one permit before another controller gets its second.
     #[test]
     fn users_take_turns_however_many_waiters_one_of_them_has() {
         let mut turns = Turns::new(1);
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!((turns.handle_return(), turns.free), (None, 1));
     }
 
-    // CTRL-10
+    // CTRL-10: the permits stay complete when a worker stops waiting.
     #[test]
     fn a_waiter_that_leaves_gets_no_permit_and_loses_none() {
         let mut turns = Turns::new(1);

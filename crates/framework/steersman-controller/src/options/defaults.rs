@@ -244,7 +244,7 @@ mod tests {
         ControllerSettings::new().max_concurrent_reconciles(count)
     }
 
-    // CTRL-11
+    // CTRL-11: of several values of a setting, the first in the order of `ControllerDefaults` applies.
     #[test]
     fn a_named_setting_wins_over_code_and_code_over_the_setting_of_every_controller() {
         let defaults = ControllerDefaults::new()
