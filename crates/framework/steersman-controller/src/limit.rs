@@ -46,11 +46,11 @@ struct LimitShared {
 
 struct LimitState {
     turns: Turns,
-    /// The channels that wake waiting workers, by the number of the wait: each wakes the worker that gets a permit.
+    /// For each waiting worker, by the number of its wait, the channel that wakes the worker when it gets a permit.
     waiters: HashMap<WaiterNumber, oneshot::Sender<()>>,
 }
 
-/// One controller that uses a limit. Clones stand for the same controller.
+/// A controller that takes permits from a [`ReconcileLimit`]. Clones stand for the same controller.
 #[derive(Clone)]
 pub(crate) struct LimitUser {
     limit: ReconcileLimit,
@@ -133,7 +133,7 @@ impl LimitUser {
         };
         self.metrics.waiting.inc();
         let start = Instant::now();
-        // The state keeps the sender until the permit is granted, so receiving cannot fail.
+        // `waiters` holds the sender until the permit is granted, so receiving cannot fail.
         let _ = woken.await;
         self.metrics.waited(start.elapsed());
         // The permit is granted now, so the waiter is not dropped: its drop would return the permit.
@@ -175,7 +175,8 @@ impl Drop for Permit {
         let next = state.turns.handle_return();
         let wake = next.and_then(|number| state.waiters.remove(&number));
         drop(state);
-        // The waiter is woken outside the lock. If it was dropped at this moment, its drop returns the permit.
+        // The waiting worker is woken outside the lock. If its `Waiter` was dropped meanwhile, that drop has returned
+        // the permit.
         if let Some(wake) = wake {
             let _ = wake.send(());
         }

@@ -18,7 +18,7 @@ pub(crate) enum Ending {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunLimits {
     pub(crate) is_last: bool,
-    /// The longest time until the next run; `None` is no limit.
+    /// The longest time until the next run, from `at_least_every`; `None` is no limit.
     pub(crate) at_least_every: Option<Duration>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn outcome(
 ) -> ReconcileOutcome {
     let (verdict, label) = match ending {
         Ending::Success(Action { requeue, .. }) => success(requeue, now),
-        // A terminal error is no success, so the number of failures stays; no retry follows.
+        // After a terminal error no retry follows. The number of failures stays, because only a success forgets it.
         Ending::Failed { terminal: true } => (Verdict::Settle, Label::Error),
         // CTRL-21: a request is given up when its last retry fails, and the next event begins with new retries.
         _ if limits.is_last => (Verdict::Forget, Label::Error),
@@ -80,7 +80,7 @@ fn success(requeue: Option<Requeue>, now: impl FnOnce() -> Timestamp) -> (Verdic
     let delay = match requeue {
         None => return (Verdict::Forget, Label::Success),
         Some(Requeue::After(delay)) => delay,
-        // A negative span is a time in the past, which means now.
+        // A time in the past gives a negative span, which no `Duration` can hold: the request runs again at once.
         Some(Requeue::At(time)) => {
             Duration::try_from(time.duration_since(now())).unwrap_or(Duration::ZERO)
         }

@@ -31,7 +31,7 @@ struct FollowedScope<K: Object, P: ControllerTarget> {
     cache: Cache,
     sink: Sink<P::Key>,
     namespaces: FollowedNamespaces,
-    /// The subscriptions without a task (pump) that reads their events.
+    /// The subscriptions for which no task (pump) was spawned yet that reads their events.
     new: Vec<(NamespacedInformer<K>, Subscription<K>)>,
 }
 
@@ -71,7 +71,8 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
         sink: &Sink<P::Key>,
     ) -> Result<Self, Error> {
         let mut this = Self {
-            // The changes are subscribed to before the informers are read, so that no new namespace is missed.
+            // The subscription to changes of the scope comes before the informers are read, so that no new namespace is
+            // missed.
             changes: cache.scope_changes(),
             route,
             cache: cache.clone(),
@@ -147,7 +148,7 @@ impl<K: Object, P: ControllerTarget> AnySource<P::Key> for InformerWatch<K, P> {
         Box::pin(async move {
             let (tell, _) = oneshot::channel();
             pump(self.informer.subscribe(), Arc::new(self.route), sink, tell).await;
-            // An informer of another owner may end; the controller goes on.
+            // The informer may belong to another cache, so its end is no failure of this controller.
             PumpEnd::Finished
         })
     }

@@ -1,4 +1,4 @@
-//! Waiters, permits and dropped futures.
+//! Tests of the permits of a limit, also when the future of a waiting worker is dropped.
 
 use futures::FutureExt;
 
