@@ -175,8 +175,8 @@ impl Drop for Permit {
         let next = state.turns.handle_return();
         let wake = next.and_then(|number| state.waiters.remove(&number));
         drop(state);
-        // The waiting worker is woken outside the lock. If its `Waiter` was dropped meanwhile, that drop has returned
-        // the permit.
+        // The waiting worker is woken outside the lock. If its future is dropped at this moment, the drop of its
+        // `Waiter` returns the permit.
         if let Some(wake) = wake {
             let _ = wake.send(());
         }

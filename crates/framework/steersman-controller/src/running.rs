@@ -56,7 +56,7 @@ pub(crate) struct ControllerParts<R: RequestKey> {
 struct RunningController<R: RequestKey> {
     work: Arc<Work<R>>,
     context: Context,
-    /// Tracks the workers, so that the manager knows when none runs.
+    /// Tracks the worker tasks, so that the manager knows when no worker runs any more.
     tracker: TaskTracker,
     tasks: ControllerTasks,
     initial: InitialSets,
@@ -277,7 +277,7 @@ impl<R: RequestKey> RunningController<R> {
         }
     }
 
-    /// Shows the progress of the workers in the status, until the returned guard is dropped.
+    /// Shows the counts of the workers and the queue in the status, until the returned guard is dropped.
     fn show_work(&self) -> StatusGuard<ReadProgress> {
         let work = Arc::clone(&self.work);
         self.status.works(move || WorkProgress {
@@ -346,7 +346,8 @@ async fn report_overdue<R: RequestKey>(
     }
 }
 
-/// Waits until the writes of a controller are finished: they run in tasks that the end of the program would abort.
+/// Waits until the writes of a controller are finished, at most for the time `left`: the writes run in tasks that the
+/// end of the program would abort.
 async fn await_writes(context: &Context, left: Duration) {
     let mut clients = context.cluster_clients();
     clients.push(context.client().clone());

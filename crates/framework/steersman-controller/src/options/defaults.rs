@@ -201,7 +201,7 @@ impl ControllerDefaults {
         self.by_name.keys().map(String::as_str)
     }
 
-    /// Checks that no settings would keep a controller from running requests or from waiting after a failure.
+    /// Checks that with these settings requests can run, and that a failed request waits before its retry.
     ///
     /// # Errors
     ///

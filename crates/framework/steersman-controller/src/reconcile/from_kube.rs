@@ -31,7 +31,7 @@ pub trait KubeActions: Sized {
     /// Runs the request again after `delay`: [`Action::requeue_after`].
     fn requeue(delay: Duration) -> Self;
 
-    /// Requests nothing: [`Action::done`].
+    /// Runs the request again only when something changes: [`Action::done`].
     fn await_change() -> Self;
 }
 

@@ -87,7 +87,8 @@ impl<K: Object> PauseRule<K> {
 }
 
 impl<K: TypedObject> PauseRule<K> {
-    /// Sets the condition `Paused` of a paused object, and removes it from any other. Sends nothing without a change.
+    /// Sets the condition `Paused` of a paused object, and removes it from an object that is not paused. Sends no
+    /// request if the conditions stay the same.
     async fn report(&self, ctx: &Context, object: &K, is_paused: bool) -> Result<(), Error> {
         let Some(conditions) = self.conditions else {
             return Ok(());
@@ -118,7 +119,8 @@ impl<K: TypedObject> PauseRule<K> {
 
 impl<K: Object> Predicate<K> for PausePredicate<K> {
     fn passes(&self, event: &Event<K>) -> bool {
-        // The objects are decoded only for updates that the predicate of the watch refuses.
+        // The rule of the pause needs decoded objects, so it is asked only about updates that the predicate of the
+        // watch refuses.
         self.inner.passes(event)
             || match (event.old(), event.current()) {
                 (Some(old), Some(new)) if !event.is_resync() => {

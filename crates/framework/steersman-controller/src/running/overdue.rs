@@ -15,7 +15,8 @@ pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct OverdueReconciles<R> {
     limit: Duration,
-    /// The requests that were reported, each with the start of its reconcile.
+    /// The reconciles that the last search found, as request and start time. The next search does not report them
+    /// again.
     reported: HashSet<(R, Instant)>,
 }
 
@@ -28,8 +29,8 @@ pub(crate) struct Overdue<R> {
 }
 
 impl<R: RequestKey> OverdueReconciles<R> {
-    /// Makes a search without earlier findings. `longest` is the deadline of a reconcile plus its grace; a reconcile
-    /// that takes twice as long takes too long.
+    /// Makes the state before the first search. `longest` is the deadline of a reconcile plus its grace; a reconcile
+    /// takes too long if it takes more than twice this time.
     pub(crate) fn new(longest: Option<Duration>) -> Self {
         Self {
             limit: longest.map_or(WITHOUT_DEADLINE, |longest| longest.saturating_mul(2)),

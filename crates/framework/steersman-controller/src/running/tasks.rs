@@ -12,7 +12,8 @@ use crate::lifecycle::TaskEnd;
 use crate::request::RequestKey;
 use crate::watch::PumpEnd;
 
-/// The time for which aborted workers may go on: a reconcile that blocks its thread does not end.
+/// How long to wait for the end of aborted workers. The wait is limited, because a reconcile that blocks its thread
+/// does not end.
 const ABORT_GRACE: Duration = Duration::from_secs(1);
 
 /// The tasks of one controller. Dropping the value aborts them, so that none outlives the controller.

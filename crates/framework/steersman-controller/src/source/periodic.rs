@@ -17,7 +17,7 @@ use crate::watch::{AnySource, PumpEnd, Sink};
 
 /// The shortest interval of a periodic source.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// The shortest time limit of a call.
+/// The time limit of a call is the interval, but never shorter than this.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Adds the requests that a function returns, at an interval.

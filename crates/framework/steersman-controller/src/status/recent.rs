@@ -12,7 +12,7 @@ pub struct RecentReconcile {
     pub request: String,
     /// Why the reconcile ran, as [`RunReason`](crate::RunReason) prints it.
     pub reason: String,
-    /// The number of failures of the request before this reconcile.
+    /// The number of consecutive failures of the request before this reconcile.
     pub attempt: u32,
     /// How the reconcile ended.
     pub result: ReconcileResult,
@@ -20,11 +20,12 @@ pub struct RecentReconcile {
     pub time: Duration,
     /// When the reconcile ended.
     pub ended: Instant,
-    /// The delay of the next run if no event comes; `None` if no run follows.
+    /// The time from the end of this reconcile to the next run, if no event requests an earlier run; `None` if no run
+    /// is planned.
     pub next_in: Option<Duration>,
 }
 
-/// How a reconcile ended.
+/// How a reconcile of [`RecentReconcile`] ended: with success, an error, a panic or a timeout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReconcileResult {

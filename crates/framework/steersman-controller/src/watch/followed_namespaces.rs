@@ -13,7 +13,8 @@ pub(crate) struct FollowedNamespaces {
 }
 
 impl FollowedNamespaces {
-    /// Returns the informers of namespaces without a subscription. The caller subscribes to them.
+    /// Returns the informers of namespaces without a subscription, and records these namespaces. The caller subscribes
+    /// to the returned informers.
     pub(crate) fn begin<'a, K: Object>(
         &mut self,
         informers: impl IntoIterator<Item = &'a NamespacedInformer<K>>,

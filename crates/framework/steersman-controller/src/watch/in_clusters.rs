@@ -1,4 +1,4 @@
-//! Driver: a watch of one kind in each cluster of a set, which follows the set.
+//! Driver: watches one kind in each cluster of a set, also in clusters that are added later.
 
 use std::panic::resume_unwind;
 use std::pin::pin;
@@ -47,7 +47,7 @@ pub(crate) async fn follow<R: RequestKey>(
             Some(member) = added.next() => {
                 pumps.spawn(follow_one(Arc::clone(&watch), member, sink.clone()));
             }
-            // A panic here is outside the closures of the user, so it ends the controller.
+            // Panics of the user's closures are caught before (CTRL-6). Any other panic of a watch ends the controller.
             Some(end) = pumps.join_next(), if !pumps.is_empty() => {
                 if let Some(Ok(panic)) = end.err().map(JoinError::try_into_panic) {
                     resume_unwind(panic);

@@ -1,5 +1,5 @@
-//! Driver: a watch of a kind that need not be served: it begins when the server serves the kind, and ends
-//! when the server serves the kind no more.
+//! Driver: a watch of an optional kind: it begins when the server serves the kind, and ends when the server serves the
+//! kind no more.
 
 use std::future::pending;
 use std::hash::{BuildHasher as _, RandomState};
@@ -236,7 +236,8 @@ impl ServedKind {
     /// Asks the server whether it serves the kind; `None` if the server does not answer.
     async fn is_served(&self) -> Option<bool> {
         let mapper = self.client.mapper();
-        // Forgets the cached discovery document, in which the mapper would find the kind again.
+        // The mapper forgets its cached discovery document, so that it asks the server instead of finding the kind in
+        // the document.
         mapper.forget(self.kind.gvk().group());
         match mapper.served(self.kind.gvk()).await {
             Ok(_) => Some(true),
@@ -251,7 +252,7 @@ impl ServedKind {
         }
     }
 
-    /// Waits for a pause, shortened or lengthened by up to a tenth.
+    /// Waits until the next question to the server: [`PAUSE`], shortened or lengthened by up to a tenth.
     async fn pause(&mut self) {
         sleep(self.jitter.about(PAUSE)).await;
     }
@@ -266,7 +267,7 @@ async fn not_served<K: Object>(informer: &Informer<K>) {
         .await
         .is_err()
     {
-        // The subscription of the informer reports its end, so this future never resolves.
+        // The informer has ended. Its subscription reports that, so this future never resolves.
         pending::<()>().await;
     }
 }

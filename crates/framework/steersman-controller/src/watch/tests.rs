@@ -1,4 +1,4 @@
-//! The requests that an event causes, and the options that they are added with.
+//! Tests of the requests that an event causes, and of the options with which they are added to the queue.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

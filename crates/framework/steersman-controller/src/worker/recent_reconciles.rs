@@ -16,7 +16,7 @@ pub(crate) struct RecentReconciles<R> {
     kept: Arc<Mutex<VecDeque<Kept<R>>>>,
 }
 
-/// A recent reconcile. It is formatted only when it is read.
+/// A reconcile that has ended. Its request and reason are formatted only when a reader asks for them.
 #[derive(Clone)]
 pub(crate) struct Kept<R> {
     pub(crate) id: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Kept<R> {
     pub(crate) next_in: Option<Duration>,
 }
 
-/// The number of recent reconciles to keep.
+/// The largest number of recent reconciles that are kept.
 const MOST: usize = 64;
 
 impl<R: RequestKey> RecentReconciles<R> {
@@ -44,7 +44,7 @@ impl<R: RequestKey> RecentReconciles<R> {
         let oldest = (kept.len() >= MOST).then(|| kept.pop_front());
         kept.push_back(reconcile);
         drop(kept);
-        // The reconcile is dropped outside the lock, because its request is of a type of the program.
+        // The oldest reconcile is dropped outside the lock, because dropping its request may run code of the program.
         drop(oldest);
     }
 

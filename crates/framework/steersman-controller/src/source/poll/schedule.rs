@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use steersman_object::{Jitter, ObjectKey};
 
-/// The longest pause after consecutive failures of an object, as a multiple of the interval.
+/// The longest time until the next call for an object with consecutive failures, as a multiple of the interval.
 const MOST_INTERVALS: u32 = 8;
 
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct PollSchedule {
     max_concurrent: usize,
     jitter: Jitter,
     objects: HashMap<ObjectKey, Polled>,
-    /// The objects that wait for a call, in the order of their times.
+    /// The objects that wait for a call, in the order of the times of these calls.
     due: BTreeMap<PollSlot, ObjectKey>,
     /// The last number that was given to an object or to a time in `due`.
     last_id: u64,
@@ -24,7 +24,8 @@ pub(crate) struct PollSchedule {
 
 #[derive(Debug)]
 struct Polled {
-    /// Unique, so that an object that was deleted and created again under the same key has another id.
+    /// A unique number. An object that was deleted and created again under the same key has another id, so that the end
+    /// of a call for the deleted object is not taken for the end of a call for the new object.
     id: u64,
     call: CallState,
     failures: u32,
@@ -37,7 +38,7 @@ type PollSlot = (Instant, u64);
 enum CallState {
     Waiting(PollSlot),
     Running {
-        /// The object changed during the call, so the next call follows at once.
+        /// Whether the object changed during the call, so that the next call follows at once.
         again: bool,
     },
     /// The time of the next call is beyond the range of the clock.
@@ -62,7 +63,8 @@ pub(crate) enum CallEnd {
 }
 
 impl PollSchedule {
-    /// Makes an empty schedule. Each object has one call at a time, and all objects at most `max_concurrent`.
+    /// Makes an empty schedule. An object has at most one call in progress, and all objects together at most
+    /// `max_concurrent`.
     pub(crate) fn new(every: Duration, max_concurrent: usize, seed: u64) -> Self {
         Self {
             every,
@@ -126,7 +128,8 @@ impl PollSchedule {
         within.cloned().collect()
     }
 
-    /// Returns the next call that is due; `None` while the largest number of calls is in progress.
+    /// Returns the next call that is due; `None` if no call is due, or while the largest number of calls is in
+    /// progress.
     pub(crate) fn next_call(&mut self, now: Instant) -> Option<PollCall> {
         if self.running >= self.max_concurrent {
             return None;
@@ -142,7 +145,8 @@ impl PollSchedule {
         Some(PollCall { key, id: object.id })
     }
 
-    /// Returns the time of the next call; `None` while the largest number of calls is in progress.
+    /// Returns the time of the next call; `None` if no object waits for a call, or while the largest number of calls is
+    /// in progress.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let free = self.running < self.max_concurrent;
         let first = self.due.first_key_value().filter(|_| free)?;
