@@ -1,4 +1,4 @@
-//! Handle: the builder that declares a controller: what it watches, and how it works.
+//! Handle: the builder that declares a controller: its watches, its options and its reconciler.
 
 mod around;
 mod retries;
@@ -85,7 +85,7 @@ type Wrapper<R> = Box<dyn FnOnce(BoxReconciler<R>) -> BoxReconciler<R> + Send>;
 struct PrimaryParts<R: RequestKey> {
     watch: Box<dyn AnyWatch<R>>,
     kind: PrimaryKind,
-    /// The layer of the reconciler that ends requests for paused objects; `None` without a declared pause.
+    /// The layer around the reconciler that ends requests for paused objects; `None` if the builder declares no pause.
     pause: Option<Wrapper<R>>,
 }
 
@@ -118,11 +118,11 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
 
     /// Declares that no other program writes the status of the primary kind.
     ///
-    /// An update of nothing but the status then counts as the controller's own: it still requests the object, but does
-    /// not cut a backoff short (CTRL-4), so that a reconcile that writes its status and then fails is not retried
-    /// before its backoff ends. By default such an update runs the object before the backoff ends: at once, and after
-    /// pauses that double with each of these runs that fails (WQ-12). Do not call this if a kubelet, a cloud provider
-    /// or a user writes that status as well.
+    /// An update of nothing but the status then counts as a write of this controller: the update still requests the
+    /// object, but does not cut a backoff short (CTRL-4), so that a reconcile that writes its status and then fails is
+    /// not retried before its backoff ends. By default such an update runs the object before the backoff ends: at once,
+    /// and then after delays that double with each such run that fails (WQ-12). Do not call this method if a kubelet, a
+    /// cloud provider or a user writes that status as well.
     pub fn sole_status_writer(mut self) -> Self {
         self.target.sole_status_writer = true;
         self

@@ -1,4 +1,4 @@
-//! Handle: the set of clusters that controllers watch besides that of their manager.
+//! Handle: the set of clusters that controllers watch besides the cluster of their manager.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub(crate) struct Declaration {
 }
 
 impl Clusters {
-    /// Makes an empty set.
+    /// Makes an empty set of clusters.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -125,19 +125,19 @@ impl Clusters {
         removed
     }
 
-    /// Returns the cluster with this name; `None` if there is none.
+    /// Returns the cluster with this name; `None` if no cluster of the set has the name.
     pub fn get(&self, name: &ClusterName) -> Option<ClusterMember> {
         self.shared.members.borrow().get(name).cloned()
     }
 
-    /// Returns all clusters, ordered by name.
+    /// Returns all clusters of the set, ordered by name.
     pub fn list(&self) -> Vec<ClusterMember> {
         let members = self.shared.members.borrow();
         members.values().cloned().collect()
     }
 
-    /// Returns the present clusters and then each one that is added, in the order of their adds. A cluster that
-    /// is removed before it is taken from the stream is left out. The stream never ends.
+    /// Returns a stream of the present clusters and then of each cluster that is added, in the order of the adds. A
+    /// cluster that is removed before it is taken from the stream is left out. The stream never ends.
     ///
     /// A controller that copies objects to every cluster passes this stream to
     /// [`Watch::requests`](crate::Watch::requests), because an empty cluster causes no event.
@@ -209,7 +209,7 @@ impl ClusterMember {
         }
     }
 
-    /// Returns the name, unique among the clusters of a manager.
+    /// Returns the name of the cluster, unique among the clusters of a manager.
     pub fn name(&self) -> &ClusterName {
         &self.name
     }

@@ -117,7 +117,7 @@ impl Context {
     /// it reads from the cache of that cluster, writes to its server, and reads the writes of this request.
     /// For [`ClusterName::local`] this is the client that [`client`](Self::client) returns.
     ///
-    /// `None` means that the cluster was removed: a request for one of its objects has nothing to do.
+    /// Returns `None` if the cluster was removed: a reconcile of one of its objects then has nothing to do.
     pub fn client_in(&self, cluster: &ClusterName) -> Option<Client> {
         if *cluster == ClusterName::local() {
             return Some(self.client().clone());
@@ -171,7 +171,7 @@ impl Context {
     }
 
     /// Returns whether this is the last retry of the request, by
-    /// [`max_retries`](crate::ControllerBuilder::max_retries): if it fails, the request does not run again until
+    /// [`max_retries`](crate::ControllerBuilder::max_retries): if this run fails, the request does not run again until
     /// something changes.
     pub fn is_last_attempt(&self) -> bool {
         self.run.is_last_attempt
@@ -198,7 +198,7 @@ impl Context {
         self.cancelled.cancelled().await;
     }
 
-    /// Returns whether [`cancelled`](Self::cancelled) would return at once.
+    /// Returns whether the reconcile should end, which [`cancelled`](Self::cancelled) waits for.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.is_cancelled()
     }

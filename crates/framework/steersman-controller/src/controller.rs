@@ -84,7 +84,7 @@ impl Controller {
         }
     }
 
-    /// Returns the name, unique among the controllers of a manager.
+    /// Returns the name of the controller, unique among the controllers of a manager.
     pub fn name(&self) -> &str {
         &self.declaration.name
     }
@@ -106,7 +106,8 @@ impl Controller {
         self.on_every_replica
     }
 
-    /// Returns the watched kinds in the order of their declaration, the primary kind first.
+    /// Returns the kinds with a first sync that the workers wait for, in the order of their declaration, the primary
+    /// kind first.
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
     }

@@ -52,7 +52,7 @@ pub enum ControllerError {
         /// The name of the controller; `*` for the settings of every controller.
         controller: String,
     },
-    /// The delays after a failure are zero, or the first is greater than the longest.
+    /// The first delay after a failure is zero, or greater than the longest delay.
     #[error(
         "the backoff of controller {controller:?} cannot go from {first:?} to {longest:?}: the first delay is \
          greater than zero, and not greater than the longest"
@@ -151,10 +151,11 @@ pub enum ControllerError {
         /// The text of the panic.
         message: String,
     },
-    /// The name of a cluster is empty.
+    /// A cluster cannot be added, because its name is empty.
     #[error("a cluster was given an empty name: requests and metrics need one that tells it apart")]
     EmptyClusterName,
-    /// The manager has another cluster with this name, or the name is that of its own cluster.
+    /// A cluster cannot be added, because the manager has another cluster with this name, or its own cluster has the
+    /// name.
     #[error(
         "cluster {cluster} exists: remove it first, or choose another name (`local` is the manager's own)"
     )]
@@ -246,7 +247,7 @@ impl Error {
         self.terminal
     }
 
-    /// Returns the wrapped error: the one that `?` converted, or the text of [`msg`](Self::msg).
+    /// Returns the wrapped error: the error that `?` converted, or an error with the text of [`msg`](Self::msg).
     pub fn source(&self) -> &(dyn StdError + Send + Sync + 'static) {
         &*self.source
     }
@@ -256,7 +257,7 @@ impl Error {
         self.source.downcast_ref()
     }
 
-    /// Returns the error and all its causes on one line.
+    /// Returns the text of the error and of all its causes, on one line.
     pub fn chain(&self) -> String {
         report(&*self.source).to_string()
     }
@@ -285,7 +286,7 @@ impl From<Error> for Box<dyn StdError> {
 // === impl ControllerError ===
 
 impl ControllerError {
-    /// Returns whether a watched kind did not sync in time.
+    /// Returns whether the controller ended because a watched kind did not sync within the time of `require_sync`.
     pub fn is_sync_timeout(&self) -> bool {
         matches!(self, Self::Sync { .. })
     }
@@ -295,7 +296,7 @@ impl ControllerError {
         matches!(self, Self::TaskPanicked { .. })
     }
 
-    /// Returns the kind that the error is about, if it is about one.
+    /// Returns the kind that the error names; `None` for an error that names no kind.
     pub fn kind(&self) -> Option<&Kind> {
         match self {
             Self::Watch { kind, .. }

@@ -79,10 +79,10 @@ pub trait EventHandler<K: Object, P: ControllerTarget>: Send + Sync + 'static {
     }
 }
 
-/// The future of the part of a handler that waits; see [`EventHandler::handle_async`].
+/// The future that [`EventHandler::handle_async`] returns: it waits, and then returns the requests of the event.
 pub type HandlerFuture<'a, R> = BoxFuture<'a, Result<Requests<R>, Error>>;
 
-/// The number of requests of one event up to which a scan is cheaper than hashing.
+/// Up to this number of requests of one event, a scan for an equal request is cheaper than hashing.
 const SCANNED: usize = 16;
 
 /// The requests of one event, each at most once.
@@ -118,7 +118,8 @@ impl<R: RequestKey> Requests<R> {
         }
     }
 
-    /// Adds a request with the [`defaults`](Self::defaults) of its event.
+    /// Adds a request with the [`defaults`](Self::defaults) of its event. A request that was added before keeps its
+    /// position and takes the defaults.
     pub fn add(&mut self, request: R) {
         let options = self.defaults;
         self.add_with(request, options);

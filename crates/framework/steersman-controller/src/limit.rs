@@ -71,7 +71,7 @@ struct Waiter<'a> {
 // === impl ReconcileLimit ===
 
 impl ReconcileLimit {
-    /// Makes a limit of `permits` reconciles at once.
+    /// Makes a limit of `permits` reconciles that run at once.
     pub fn new(permits: NonZeroUsize) -> Self {
         let state = LimitState {
             turns: Turns::new(permits.get()),
@@ -90,7 +90,7 @@ impl ReconcileLimit {
         self.shared.permits.get()
     }
 
-    /// Returns the number of reconciles that run now.
+    /// Returns the number of permits in use: of reconciles that run now over all controllers with this limit.
     pub fn in_use(&self) -> usize {
         let free = self.shared.state.lock().turns.free;
         self.permits().saturating_sub(free)
@@ -136,7 +136,8 @@ impl LimitUser {
         // `waiters` holds the sender until the permit is granted, so receiving cannot fail.
         let _ = woken.await;
         self.metrics.waited(start.elapsed());
-        // The permit is granted now, so the waiter is not dropped: its drop would return the permit.
+        // The permit is granted now. `granted` makes it a `Permit` without dropping the waiter, because the drop would
+        // return the permit.
         waiter.granted()
     }
 }

@@ -49,13 +49,13 @@ pub(crate) struct PermitMetrics {
     wait: Histogram,
 }
 
-/// Registers the metrics of one controller, each with the controller as a label.
+/// Registers the metrics of one controller, each with the name of the controller as a label.
 struct Registrar<'a> {
     controller: &'a str,
     registry: &'a Registry,
 }
 
-/// A gauge that is computed from the status of a controller when the registry is gathered.
+/// A gauge that `refresh` computes from the status of a controller whenever the registry gathers its metrics.
 struct StatusCollector<G> {
     status: ControllerStatus,
     gauge: G,

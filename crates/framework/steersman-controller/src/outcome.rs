@@ -22,7 +22,7 @@ pub(crate) struct RunLimits {
     pub(crate) at_least_every: Option<Duration>,
 }
 
-/// What the queue does with a request after its reconcile, and the `result` label in the metrics.
+/// The consequences of a reconcile: the verdict for the queue, and the `result` label for the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReconcileOutcome {
     pub(crate) verdict: Verdict,

@@ -74,7 +74,7 @@ pub struct Not<A>(A);
 /// the predicates that are added to a watch one after another.
 struct Both<K>(Arc<dyn Predicate<K>>, Box<dyn Predicate<K>>);
 
-/// Passes every event: the default of a watch.
+/// Passes every event: the predicate of a watch to which no predicate is added.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Everything;
 

@@ -123,7 +123,8 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
         }
     }
 
-    /// Spawns the tasks that read new subscriptions. Each receiver resolves when the initial objects are in the queue.
+    /// Spawns the tasks that read the subscriptions in `new`. Returns a receiver for each, which resolves when the
+    /// initial objects of the subscription are in the queue.
     fn spawn_new(
         &mut self,
         pumps: &mut JoinSet<NamespacedInformer<K>>,
@@ -164,11 +165,12 @@ async fn pump<K: Object, P: ControllerTarget>(
     while let Some(delivery) = subscription.next().await {
         match delivery {
             Delivery::Event(event) => sink.handle(&route, &event).await,
-            // CTRL-1: the initial objects are in the queue. The send fails if the controller no longer waits for them.
+            // CTRL-1: the requests of the initial objects are in the queue. The send fails if the controller does not
+            // wait for them.
             Delivery::Synced => {
                 let _ = synced.take().map(|synced| synced.send(()));
             }
-            // Other deliveries carry no object.
+            // Other deliveries carry no object, so they cause no request.
             _ => {}
         }
         tokio::task::coop::consume_budget().await;

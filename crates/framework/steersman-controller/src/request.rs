@@ -16,7 +16,7 @@ use steersman_workqueue::Key;
 #[debug("{key:?}")]
 #[non_exhaustive]
 pub struct Request {
-    /// The object's key.
+    /// The key of the object to reconcile.
     pub key: ObjectKey,
 }
 

@@ -81,7 +81,8 @@ pub(crate) async fn run<R: RequestKey>(
     ended
 }
 
-/// Makes the running parts of a controller, and starts its sources. Returns the kinds that the workers wait for.
+/// Makes the queue, the metrics and the context of a controller, and starts its sources. Returns the kinds that the
+/// workers wait for.
 fn watch<R: RequestKey>(
     parts: ControllerParts<R>,
     start: StartContext,
@@ -112,7 +113,8 @@ fn watch<R: RequestKey>(
     let queue = Queue::new(queue_options);
     let changes = PendingChanges::new();
     let loops = Arc::new(LoopWatch::new(&name, metrics.clone()));
-    // CTRL-9: this client counts only the writes of this controller, so that a stop waits for no others.
+    // CTRL-9: this client counts only the writes of this controller, so that the stop of the controller waits for no
+    // other writes.
     let client = start.client.counting_apart();
     let client = client.observed_by(Arc::clone(&loops) as Arc<dyn WriteObserver>);
     let sink = Sink {
@@ -167,7 +169,7 @@ fn watch<R: RequestKey>(
 }
 
 /// Starts the sources of a controller. Returns the kinds that the workers wait for, one per subscription, in the order
-/// of the watches, and a receiver for each, which resolves when the initial objects are in the queue.
+/// of the watches, and a receiver for each, which resolves when the requests of the initial objects are in the queue.
 fn start_sources<R: RequestKey>(
     sources: Sources<R>,
     start: &StartContext,
@@ -318,7 +320,8 @@ impl<R: RequestKey> RunningController<R> {
     }
 }
 
-/// Logs and counts reconciles that take too long (CTRL-25). Never ends by itself.
+/// Searches every minute for reconciles that take too long, counts them in a gauge, and logs each once (CTRL-25). Never
+/// ends by itself.
 #[expect(
     clippy::infinite_loop,
     reason = "the task is aborted when the controller stops"

@@ -1,4 +1,4 @@
-//! Handle: shows the state of one controller: what it waits for, its progress, and failures of its handlers.
+//! Handle: shows the state of one controller: the kinds that it waits for, its progress, and failures of its handlers.
 
 pub(crate) mod recent;
 
@@ -91,7 +91,7 @@ pub(crate) struct StatusState {
     recent: Option<ReadRecent>,
     panics: u64,
     last_panic: Option<HandlerFailure>,
-    /// The keys of the paused objects; `None` if the controller declares no pause.
+    /// The keys of the objects that a request found paused; `None` if the controller declares no pause.
     paused: Option<BTreeSet<ObjectKey>>,
     /// The cached objects of the primary kind, to find paused objects that exist no more; set while the controller
     /// runs.
@@ -111,7 +111,7 @@ pub(crate) struct PrimaryObjects {
     kind: Kind,
 }
 
-/// Removes a value from the status when the guard is dropped.
+/// Keeps a value in the status until the guard is dropped. `place` returns the field of the value.
 #[must_use]
 pub(crate) struct StatusGuard<T> {
     status: ControllerStatus,
@@ -138,14 +138,14 @@ impl ControllerStatus {
         self.shared.state.lock().awaited.is_some()
     }
 
-    /// Returns the informers that a [waiting](Self::is_waiting) controller waits for, with the
-    /// reason and the remedy. Empty if the controller does not wait, or is about to start.
+    /// Returns the informers that a [waiting](Self::is_waiting) controller waits for, with the reason and the remedy.
+    /// Empty if the controller does not wait, or if all kinds have synced and the workers are about to start.
     pub fn waiting_for(&self) -> Vec<Unsynced> {
         let (cache, kinds) = match &self.shared.state.lock().awaited {
             Some(awaited) => (awaited.cache.clone(), awaited.kinds.clone()),
             None => return Vec::new(),
         };
-        // The cache is read outside the lock of the status, because it takes its own locks.
+        // The cache is read outside the lock of the status, because reading takes the locks of the cache.
         kinds.iter().flat_map(|kind| cache.unsynced(kind)).collect()
     }
 
@@ -197,7 +197,7 @@ impl ControllerStatus {
     }
 
     /// Returns the keys of the objects that [`pause_when`](crate::ControllerBuilder::pause_when) keeps from the
-    /// reconciler, in order. An object is listed from the first request for it since the start.
+    /// reconciler, sorted. An object is listed from the first request for it since the start.
     pub fn paused_objects(&self) -> Vec<ObjectKey> {
         self.forget_absent_paused();
         let state = self.shared.state.lock();
@@ -237,7 +237,7 @@ impl ControllerStatus {
                 _ => return,
             }
         };
-        // The cache is read outside the lock of the status, because it takes its own locks.
+        // The cache is read outside the lock of the status, because reading takes the locks of the cache.
         absent.retain(|key| !primary.holds(key));
         let mut state = self.shared.state.lock();
         if let Some(paused) = &mut state.paused {
@@ -292,7 +292,8 @@ impl PrimaryObjects {
 
 impl<T> Drop for StatusGuard<T> {
     fn drop(&mut self) {
-        // The value is dropped outside the lock, because it may be the last handle of the queue or of the cache.
+        // The value is dropped outside the lock of the status, because it may be the last handle of the queue or of the
+        // cache.
         let value = (self.place)(&mut self.status.shared.state.lock()).take();
         drop(value);
     }

@@ -55,7 +55,7 @@ pub struct Sources<R: RequestKey> {
     pub(crate) owned: Vec<Kind>,
 }
 
-/// A watch of a kind, without the kind's Rust type. The workers wait for its first sync.
+/// A watch of a kind, without the Rust type of the objects. The workers wait for the first sync of the kind.
 pub(crate) trait AnyWatch<R: RequestKey>: Send {
     fn kind(&self) -> &Kind;
 
@@ -81,7 +81,7 @@ pub(crate) struct Sink<R: RequestKey> {
     pub(crate) client: Client,
     /// The priority of requests that initial lists and resyncs cause.
     pub(crate) initial_priority: Priority,
-    /// The position of the watch or source among those of the controller, from 0.
+    /// The position of the watch or source among the sources of the controller, from 0.
     pub(crate) watch: usize,
     /// The cluster of the watch; `None` for the manager's own cluster.
     pub(crate) cluster: Option<ClusterName>,
@@ -107,7 +107,8 @@ pub(crate) struct Pump {
 
 #[derive(Debug)]
 pub(crate) enum PumpEnd {
-    /// A stream of requests, or another source that may end, has ended.
+    /// The source has ended without a failure: a stream of requests, or another source that may end while the
+    /// controller runs.
     Finished,
     Stopped {
         kind: Kind,

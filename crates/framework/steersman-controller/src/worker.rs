@@ -69,7 +69,7 @@ struct Active<'a>(&'a IntGauge);
 // === impl Worker ===
 
 impl<R: RequestKey> Worker<R> {
-    /// Works until the queue is shut down.
+    /// Takes requests and reconciles them, until the queue is shut down.
     pub(crate) async fn run(mut self) {
         while let Ok((ticket, permit)) = self.next().await {
             // CTRL-8: a panic outside the reconciler drops the ticket, which counts as a failure of this request alone.
@@ -155,12 +155,13 @@ impl<R: RequestKey> Worker<R> {
     /// Returns the part of the context that differs between the runs of a request.
     fn run_of(&self, ticket: &Ticket<R>, reconcile_id: u64) -> Run {
         let (attempt, causes) = (ticket.attempts(), ticket.causes());
-        // Changes are recorded only for requests that an event caused.
+        // Changes are recorded only for requests that a live event caused, so other runs need no lock of the table.
         let changes = match causes.contains(EVENT) {
             true => self.work.changes.take(ticket.key()),
             false => Default::default(),
         };
-        // CTRL-21: the last retry. A run that an event causes before a retry is due is no retry (WQ-11).
+        // CTRL-21: the run is the last retry if the limit of retries is reached. A run that an event causes before a
+        // retry is due is no retry (WQ-11).
         let is_last_attempt = self.work.settings.max_retries.is_some_and(|retries| {
             attempt >= retries && (retries == 0 || causes.contains(Causes::BACKOFF))
         });

@@ -17,7 +17,8 @@ use crate::handler::target::{ControllerTarget, Primary};
 use crate::request::Request;
 use crate::worker::hooks::AtLeastEvery;
 
-/// The longest interval of [`at_least_every`](ControllerBuilder::at_least_every): the longest delay of the queue.
+/// The longest interval of [`at_least_every`](ControllerBuilder::at_least_every), which is the longest delay that the
+/// queue supports.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 impl<P: ControllerTarget> ControllerBuilder<P> {
@@ -173,7 +174,7 @@ impl<K: TypedObject + HasConditions> ControllerBuilder<Primary<K>> {
     }
 }
 
-/// The number of failures in a row that are not reported, because the next retries may succeed.
+/// The number of consecutive failures of a request that are not reported, because the next retry may succeed.
 const PASSING_FAILURES: u32 = 4;
 
 /// Returns the reason for the condition and the Event of a failure that lasts; `None` for a failure that the next

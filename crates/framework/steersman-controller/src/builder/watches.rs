@@ -1,4 +1,4 @@
-//! Handle: the constructors of watches, and the sources that a builder makes of them.
+//! Handle: the constructors of watches, and the sources of requests that a builder makes of these watches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,7 +109,7 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
     /// Takes the objects of a channel; `handler` names the requests that an object causes, as if the object had just
     /// been created. See [`source::channel`](crate::source::channel()). In controller-runtime: `source.Channel`.
     ///
-    /// The end of the channel is no error, and the workers do not wait for it.
+    /// The end of the channel is no error, and the workers start without waiting for the channel.
     pub fn channel<W: TypedObject>(
         channel: Channel<W>,
         handler: impl EventHandler<W, P>,
@@ -136,7 +136,8 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
 
     /// Adds every request of a stream, for causes outside the cluster (controller-runtime: `source.Func`).
     ///
-    /// The stream is read as fast as it delivers requests. Its end is no error, and the workers do not wait for it.
+    /// The stream is read as fast as it delivers requests. The end of the stream is no error, and the workers start
+    /// without waiting for the stream.
     pub fn requests(requests: impl Stream<Item = P::Key> + Send + 'static) -> Self {
         Self::of_source(RequestStream(requests.boxed()))
     }

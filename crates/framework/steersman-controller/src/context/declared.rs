@@ -1,4 +1,4 @@
-//! Words: the kinds that a controller declared, as far as its reconciles need them.
+//! Words: the primary kind and the owned kinds of a controller, for the reconciles that read owned objects.
 
 use futures::future::{BoxFuture, FutureExt, TryFutureExt};
 use steersman_client::{Client, Error};

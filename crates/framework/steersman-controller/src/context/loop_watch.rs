@@ -35,7 +35,8 @@ impl LoopWatch {
     }
 
     pub(crate) fn begin(&self, request: &RequestId, reason: &RunReason) {
-        // The load is relaxed, because a run sees the earlier writes of its own request: the queue orders the runs.
+        // A relaxed load is enough: the queue orders the runs of a request, so this run sees that an earlier run of its
+        // request has written.
         if self.has_writes.load(Ordering::Relaxed) {
             let mut detector = self.detector.lock();
             detector.handle_begin(request, reason.only_changes(), now());

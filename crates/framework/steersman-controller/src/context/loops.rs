@@ -27,13 +27,13 @@ const MOST_WARNED: usize = 16;
 /// The smallest number of tracked requests at which the detector removes requests without recent writes.
 const SWEEP_FROM: usize = 1024;
 
-/// The largest number of objects with changed fields that are recorded at a time.
+/// The largest number of objects with recorded changed fields at a time.
 const MOST_OBSERVED: usize = 16;
 
 /// How long the changed fields of an object are recorded: the longest time in which [`LOOP`] runs can write the object.
 const OBSERVED_FOR: Duration = LONGEST_ROUND.saturating_mul(LOOP);
 
-/// The largest number of objects written by one run that the detector follows.
+/// The largest number of written objects per run that the detector records; it ignores further writes of the run.
 const MOST_WRITES: usize = 64;
 
 /// The largest number of changed fields that a warning names.
@@ -44,7 +44,8 @@ const NAMED_FIELDS: usize = 3;
 #[derive(Debug, Default)]
 pub(crate) struct LoopDetector {
     requests: HashMap<RequestId, WritingRequest>,
-    /// The objects about to be named by a warning, with the fields that their events change.
+    /// The objects that a warning may name soon, with the fields that their events change, which the warning names,
+    /// too.
     observed: HashMap<(Kind, ObjectKey), ObservedObject>,
     sweep_at: usize,
     /// The objects that recent warnings have named, each with the time of its warning.
@@ -80,11 +81,11 @@ struct OwnWrite {
 pub(crate) enum LoopFinding {
     Ordinary,
     InLoop,
-    /// The write belongs to a loop that is due for a warning.
+    /// The write belongs to a loop, and a warning about its object is due.
     Warn {
         /// The number of consecutive runs of the loop.
         runs: u32,
-        /// The fields that change, separated by commas.
+        /// The paths of the fields that change with each run, separated by commas.
         fields: String,
     },
 }
@@ -101,13 +102,13 @@ impl LoopDetector {
         self.requests.is_empty()
     }
 
-    /// Returns whether the changed fields of this object are recorded.
+    /// Returns whether the detector records the changed fields of this object.
     pub(crate) fn observes(&self, kind: &Kind, key: &ObjectKey) -> bool {
         let object = (kind.clone(), key.clone());
         !self.observed.is_empty() && self.observed.contains_key(&object)
     }
 
-    /// Returns whether the changed fields of any object are recorded.
+    /// Returns whether the detector records the changed fields of any object.
     pub(crate) fn observes_any(&self) -> bool {
         !self.observed.is_empty()
     }
@@ -230,8 +231,8 @@ impl LoopDetector {
         }
     }
 
-    /// Returns whether a loop of the object deserves a warning: no recent warning has named the object, and recent
-    /// warnings have named fewer than [`MOST_WARNED`] objects.
+    /// Returns whether a loop that writes the object is to be reported by a warning now: no recent warning has named
+    /// the object, and recent warnings have named fewer than [`MOST_WARNED`] objects.
     fn is_warning_due(&mut self, object: &(Kind, ObjectKey), now: Instant) -> bool {
         self.warned
             .retain(|_, at| now.saturating_duration_since(*at) < BETWEEN_WARNINGS);
@@ -269,7 +270,8 @@ impl OwnWrite {
     }
 }
 
-/// Returns the paths of the first fields that differ, except those that the server changes with every write.
+/// Returns the paths of the first [`NAMED_FIELDS`] fields that differ, except fields that the server changes with every
+/// write.
 pub(crate) fn changed_fields(old: &Value, new: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare("", Some(old), Some(new), &mut found);

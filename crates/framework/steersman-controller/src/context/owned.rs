@@ -1,4 +1,4 @@
-//! Handle: reads of the objects that the object of a request controls.
+//! Handle: the methods of [`Context`] that read the objects that the object of a request controls.
 
 use std::sync::Arc;
 

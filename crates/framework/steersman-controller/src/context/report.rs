@@ -1,4 +1,5 @@
-//! Handle: reports about an object: a Kubernetes Event, and conditions in its status.
+//! Handle: the methods of [`Context`] that report about an object: by a Kubernetes Event, and by conditions in its
+//! status.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use steersman_client::{Ensured, Error as ClientError};
@@ -13,7 +14,7 @@ pub(crate) struct ConditionsOf<K> {
     pub(crate) get_mut: fn(&mut K) -> &mut Vec<Condition>,
 }
 
-/// The values of a report for the conditions of an object.
+/// The values that a report writes into the conditions of an object.
 pub(crate) struct ProgressReport<'a> {
     pub(crate) progress: Progress,
     pub(crate) reason: &'a str,

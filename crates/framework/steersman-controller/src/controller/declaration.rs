@@ -1,4 +1,4 @@
-//! Words: the declarations of a controller that a program needs before the controller runs.
+//! Words: the declaration of a controller: its name, its kinds and the RBAC rules that it needs.
 
 use steersman_object::{Kind, PolicyRule};
 

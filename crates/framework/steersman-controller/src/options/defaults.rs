@@ -66,7 +66,8 @@ pub struct ControllerDefaults {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ResolvedSettings {
     pub(crate) max_concurrent_reconciles: usize,
-    /// The first and the longest delay after a failure; `None` means the rate limiter that the builder set.
+    /// The first and the longest delay after a failure; `None` means the rate limiter of the builder, or the default
+    /// one.
     pub(crate) backoff: Option<(Duration, Duration)>,
     /// Whether `backoff` was set for the controller's name, and so replaces the rate limiter of its builder.
     pub(crate) backoff_is_named: bool,
@@ -82,7 +83,8 @@ pub(crate) struct ResolvedSettings {
 // === impl ResolvedSettings ===
 
 impl ResolvedSettings {
-    /// Returns the longest time of a reconcile: its deadline and the grace after it; `None` without a deadline.
+    /// Returns the longest time that a reconcile may take: its deadline and the grace after it; `None` without a
+    /// deadline.
     pub(crate) fn longest_reconcile(&self) -> Option<Duration> {
         let deadline = self.deadline?;
         Some(deadline.saturating_add(self.deadline_grace))
@@ -196,7 +198,7 @@ impl ControllerDefaults {
         self
     }
 
-    /// Returns the names of the controllers with [settings of their own](Self::named), in order.
+    /// Returns the names of the controllers with [settings of their own](Self::named), sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
     }

@@ -17,7 +17,7 @@ use crate::error::{ControllerError, Error};
 /// The reason of the Event and of the conditions of a clean-up that keeps failing.
 const FAILED: &str = "CleanUpFailed";
 
-/// The finalizers of one controller for objects of kind `K`, each with the clean-up that it stands for.
+/// The finalizers that one controller adds to objects of kind `K`, each with its clean-up.
 ///
 /// [`run`](Self::run) adds the finalizers before the reconcile creates anything, and cleans up on deletion.
 ///
@@ -78,9 +78,9 @@ pub enum Finalized<K> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum CleanUp {
-    /// Nothing is left, and the finalizer can be removed.
+    /// Nothing is left to clean up, and the finalizer can be removed.
     Done,
-    /// Something is left: the clean-up runs again after this time.
+    /// Something is left to clean up: the clean-up runs again after this time.
     After(Duration),
 }
 

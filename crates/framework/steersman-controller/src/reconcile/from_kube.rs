@@ -131,7 +131,7 @@ where
     }
 }
 
-/// Returns the result of a run that failed with `error`, for which the error policy wants `action`.
+/// Returns the result of a reconcile that failed with `error`, for which the error policy returned `action`.
 fn after_error(
     action: Action,
     error: impl StdError + Send + Sync + 'static,

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::reconcile::Reconciler;
 use crate::request::Request;
 
-/// One call of a reconciler, as the services of [`layered`] get it.
+/// One call of a reconciler: the request that the tower services of [`layered`] get.
 #[derive(Clone, Debug)]
 pub struct ReconcileCall<R = Request> {
     /// The context that the reconciler gets: client, events, clock and cancellation.

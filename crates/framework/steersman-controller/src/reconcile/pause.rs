@@ -1,4 +1,4 @@
-//! Driver: keeps requests for paused objects from a reconciler.
+//! Driver: ends requests for paused objects before they reach the reconciler.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::status::ControllerStatus;
 /// Decides which objects of a kind are paused, and where a pause is reported.
 #[derive(Clone)]
 pub(crate) struct PauseRule<K> {
-    /// An object is paused while one of these returns true.
+    /// The functions that decide whether an object is paused: an object is paused while at least one returns true.
     pub(crate) rules: Vec<IsPaused<K>>,
     pub(crate) conditions: Option<ConditionsOf<K>>,
 }
@@ -32,15 +32,15 @@ pub(crate) struct PausePredicate<K> {
     rule: PauseRule<K>,
 }
 
-/// A reconciler that ends the requests for paused objects without running.
+/// A reconciler that ends requests for paused objects, and passes all other requests to `inner`.
 pub(crate) struct Pausing<K> {
     rule: PauseRule<K>,
     status: ControllerStatus,
     inner: BoxReconciler,
 }
 
-/// Returns the rule that an object with this annotation is paused, unless the value is `false`; for
-/// [`ControllerBuilder::pause_when`](crate::ControllerBuilder::pause_when).
+/// Returns a function for [`ControllerBuilder::pause_when`](crate::ControllerBuilder::pause_when): an object is paused
+/// if it has this annotation with a value other than `false`.
 pub fn annotation<K: Object>(
     name: impl Into<String>,
 ) -> impl Fn(&K) -> bool + Clone + Send + Sync + 'static {

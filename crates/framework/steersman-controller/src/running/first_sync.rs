@@ -28,7 +28,7 @@ pub(crate) async fn next_synced(initial: &mut InitialSets) {
     }
 }
 
-/// Logs what a controller waits for (CTRL-7).
+/// Logs which kinds a controller waits for, and why they have not synced (CTRL-7).
 pub(crate) fn remind(status: &ControllerStatus, kind: &Kind) {
     tracing::warn!(
         controller = status.controller(),

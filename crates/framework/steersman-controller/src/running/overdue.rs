@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use crate::request::RequestKey;
 
-/// How long a reconcile may take if the controller has no deadline.
+/// If the controller has no deadline, a reconcile takes too long after this time.
 const WITHOUT_DEADLINE: Duration = Duration::from_secs(600);
 
 /// The time between two searches for reconciles that take too long.
 pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_secs(60);
 
-/// The reconciles of one controller that took too long at the last search.
+/// Searches for reconciles of one controller that take too long, and knows those that the last search found.
 #[derive(Debug)]
 pub(crate) struct OverdueReconciles<R> {
     limit: Duration,
@@ -24,7 +24,7 @@ pub(crate) struct OverdueReconciles<R> {
 pub(crate) struct Overdue<R> {
     /// The number of running reconciles that take too long.
     pub(crate) count: usize,
-    /// The reconciles that this search is the first to find, each with its time so far.
+    /// The reconciles that no earlier search has found: each request, with the time since the reconcile began.
     pub(crate) new: Vec<(R, Duration)>,
 }
 

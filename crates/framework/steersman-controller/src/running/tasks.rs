@@ -24,7 +24,7 @@ pub(crate) struct ControllerTasks {
 }
 
 impl ControllerTasks {
-    /// Waits until a task ends. Cancel safe.
+    /// Waits until the next pump or worker ends, and returns how it ended. Cancel safe.
     pub(crate) async fn ended(&mut self) -> TaskEnd {
         tokio::select! {
             Some(end) = self.pumps.join_next(), if !self.pumps.is_empty() => match end {
@@ -44,7 +44,7 @@ impl ControllerTasks {
         while self.workers.join_next().await.is_some() {}
     }
 
-    /// Aborts the workers, and returns the requests that they were reconciling, in order.
+    /// Aborts the workers, and returns the requests that they were reconciling, sorted by their text.
     pub(crate) async fn abort_workers<R: RequestKey>(&mut self, queue: &Queue<R>) -> Vec<String> {
         // The requests are read before the abort, because the queue forgets the requests of aborted workers.
         let held = queue.held();

@@ -16,7 +16,7 @@ use crate::context::reason::STREAM;
 use crate::handler::target::ControllerTarget;
 use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 
-/// The default bound of a [`channel`], in objects, as of controller-runtime's `source.Channel`.
+/// The default bound of a [`channel`], in objects. controller-runtime's `source.Channel` has the same default.
 pub const DEFAULT_CHANNEL_BOUND: usize = 1024;
 
 /// Makes a channel that holds at most [`DEFAULT_CHANNEL_BOUND`] objects; see [`Channel`].
@@ -95,7 +95,7 @@ impl<T> ChannelSender<T> {
     ///
     /// # Errors
     ///
-    /// [`Unsent::Closed`].
+    /// [`Unsent::Closed`] if the controller has ended or the channel was dropped.
     ///
     /// # Cancel safety
     ///
@@ -109,7 +109,8 @@ impl<T> ChannelSender<T> {
     ///
     /// # Errors
     ///
-    /// [`Unsent::Full`], [`Unsent::Closed`].
+    /// [`Unsent::Full`] if the channel is full, [`Unsent::Closed`] if the controller has ended or the channel was
+    /// dropped.
     pub fn try_send(&self, object: impl Into<Arc<T>>) -> Result<(), Unsent<T>> {
         let sent = self.sender.try_send(object.into());
         sent.map_err(|unsent| match unsent {

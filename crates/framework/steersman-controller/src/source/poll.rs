@@ -161,7 +161,7 @@ impl<T> PollResults<T> {
         self.len() == 0
     }
 
-    /// Forgets the state of a deleted object (SRC-2).
+    /// Forgets the state of an object that was deleted or left the cache (SRC-2).
     fn forget(&self, key: &ObjectKey) {
         // The state is dropped outside the lock of `states`, because dropping a type of the user may run any code.
         let forgotten = self.states.lock().remove(key);

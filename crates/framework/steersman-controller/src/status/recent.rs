@@ -1,20 +1,21 @@
-//! Words: a reconcile that has ended.
+//! Words: the record of a reconcile that has ended, as the status of a controller shows it.
 
 use std::time::{Duration, Instant};
 
-/// A reconcile that has ended; see [`ControllerStatus::recent`](crate::ControllerStatus::recent).
+/// The record of a reconcile that has ended, as [`ControllerStatus::recent`](crate::ControllerStatus::recent) returns
+/// it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecentReconcile {
     /// The number of the reconcile, unique within its controller.
     pub id: u64,
-    /// The request; for a request about an object, the key of the object.
+    /// The request as text; for a request about an object, the key of the object.
     pub request: String,
     /// Why the reconcile ran, as [`RunReason`](crate::RunReason) prints it.
     pub reason: String,
     /// The number of consecutive failures of the request before this reconcile.
     pub attempt: u32,
-    /// How the reconcile ended.
+    /// How the reconcile ended: with success, an error, a panic or a timeout.
     pub result: ReconcileResult,
     /// How long the reconcile took.
     pub time: Duration,

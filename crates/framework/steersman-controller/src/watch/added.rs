@@ -83,7 +83,7 @@ type Follow<R> =
 // === impl WatchSet ===
 
 impl<P: ControllerTarget> WatchSet<P> {
-    /// Makes an empty set.
+    /// Makes an empty set of watches.
     #[must_use]
     pub fn new() -> Self {
         let shared = WatchSetShared {

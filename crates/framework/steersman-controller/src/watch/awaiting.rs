@@ -18,8 +18,8 @@ use crate::watch::handling::HandledEvent;
 /// The interval of the log lines about a handler that waits for a first sync.
 const REMINDERS: Duration = Duration::from_secs(60);
 
-/// The pause before each wait but the first for one event. The handler has failed again although the kind had synced,
-/// so without a pause it would be called in a tight loop.
+/// The delay before the second and each later wait for one event. The handler has then failed again although the kind
+/// had synced, so without a delay it would be called in a tight loop.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl<R: RequestKey> Sink<R> {

@@ -143,9 +143,9 @@ impl<W: Object> Watch<WatchedKind<W, Keyed<Request>>> {
     /// cluster to the requests of the handler, so the controller is [`Controller::keyed`](crate::Controller::keyed)
     /// with [`ClusterRequest`]s.
     ///
-    /// The workers do not wait for the first syncs of these clusters (CTRL-12), but reads with
-    /// [`Context::client_in`](crate::Context::client_in) do. In controller-runtime, each `cluster.Cluster` needs its
-    /// own source.
+    /// The workers do not wait for the first syncs of these clusters (CTRL-12), but a read with
+    /// [`Context::client_in`](crate::Context::client_in) waits for the first sync of its kind. In controller-runtime,
+    /// each `cluster.Cluster` needs its own source.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;

@@ -17,7 +17,7 @@ use crate::request::{ClusterName, RequestKey};
 use crate::status::HandlerFailure;
 use crate::watch::{EventRoute, Sink, requests_of};
 
-/// An event of a watch, with the route and the queue that handle it.
+/// An event of a watch, with the route and the sink that handle it.
 pub(crate) struct HandledEvent<'a, K: Object, P: ControllerTarget> {
     pub(crate) sink: &'a Sink<P::Key>,
     pub(crate) route: &'a EventRoute<K, P>,
@@ -99,7 +99,7 @@ impl<K: Object, P: ControllerTarget> HandledEvent<'_, K, P> {
     fn add(&self, requests: &mut Requests<P::Key>) {
         let Self { sink, cause, .. } = self;
         if *cause == EVENT && requests.iter().next().is_some() {
-            // The detector of loops knows only writes in the manager's own cluster.
+            // The detector of requests that trigger themselves knows only writes in the manager's own cluster.
             if sink.cluster.is_none() {
                 sink.loops.observe(self.route.kind(), self.event);
             }

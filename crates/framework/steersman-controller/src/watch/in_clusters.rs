@@ -32,7 +32,8 @@ pub(crate) trait AnyClusterWatch<R: RequestKey>: Send + Sync {
     fn start(&self, member: &ClusterMember, sink: &Sink<R>) -> Result<Vec<Pump>, Error>;
 }
 
-/// Watches the present and later clusters of a set, each until it is removed. Never ends by itself.
+/// Watches a kind in the present and later clusters of a set, in each until the cluster is removed. Never ends by
+/// itself.
 ///
 /// CTRL-12: a cluster that is unreachable or refuses a kind delays no other cluster.
 pub(crate) async fn follow<R: RequestKey>(

@@ -10,7 +10,7 @@ use crate::context::reason::RunReason;
 use crate::request::RequestKey;
 use crate::status::recent::{RecentReconcile, ReconcileResult};
 
-/// The last reconciles of one controller. Cheap to clone; clones share them.
+/// The records of the last reconciles of one controller. Cheap to clone; all clones share the records.
 #[derive(Clone)]
 pub(crate) struct RecentReconciles<R> {
     kept: Arc<Mutex<VecDeque<Kept<R>>>>,
@@ -48,7 +48,7 @@ impl<R: RequestKey> RecentReconciles<R> {
         drop(oldest);
     }
 
-    /// Returns the reconciles, oldest first.
+    /// Returns the kept reconciles in readable form, oldest first.
     pub(crate) fn read(&self) -> Vec<RecentReconcile> {
         let kept: Vec<Kept<R>> = self.kept.lock().iter().cloned().collect();
         // Requests are formatted outside the lock, because the formatting may panic.

@@ -99,13 +99,14 @@ where
             tokio::select! {
                 Some(delivery) = self.deliveries.next() => match delivery {
                     PollDelivery::Delivery(Delivery::Event(event)) => self.observe(&event),
-                    // Other deliveries carry no object.
+                    // Other deliveries carry no object, so the schedule does not change.
                     PollDelivery::Delivery(_) => {}
                     PollDelivery::Ended(informer) => is_stopped = !self.leave(&informer),
                 },
                 Some(returned) = calls.next(), if !calls.is_empty() => self.end(returned),
                 () = at(self.schedule.deadline()) => {}
-                // CTRL-42: the poll follows the namespaces of the cache.
+                // CTRL-42: namespaces were added to the cache or removed from it. The poll subscribes to the added
+                // ones.
                 _ = changes.changed() => is_stopped = !self.subscribe(),
             }
             tokio::task::coop::consume_budget().await;
@@ -173,7 +174,7 @@ where
                 Err(error) => Err(error.into()),
             }
         };
-        // SRC-3: a panic or a call beyond the limit is a failed call.
+        // SRC-3: a call that panics or exceeds the limit counts as failed.
         let caught =
             AssertUnwindSafe(timeout(limit, while_in_scope(informer, state))).catch_unwind();
         let ended = caught.map(move |ended| match ended {

@@ -45,7 +45,7 @@ enum CallState {
     Never,
 }
 
-/// The right to call the function for one object, until [`PollSchedule::handle_end`].
+/// A call of the function for one object, which counts as in progress until [`PollSchedule::handle_end`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PollCall {
     pub(crate) key: ObjectKey,
@@ -112,7 +112,7 @@ impl PollSchedule {
         }
     }
 
-    /// Forgets an object (SRC-2). The state that a call in progress returns does not count.
+    /// Forgets an object (SRC-2). A call in progress for the object still ends, as [`CallEnd::Forgotten`].
     pub(crate) fn handle_gone(&mut self, key: &ObjectKey) {
         if let Some(object) = self.objects.remove(key)
             && let CallState::Waiting(slot) = object.call
@@ -153,7 +153,7 @@ impl PollSchedule {
         Some(first.0.0)
     }
 
-    /// Ends a call and schedules the next one for its object.
+    /// Ends a call, and schedules the next call for its object.
     pub(crate) fn handle_end(&mut self, call: &PollCall, succeeded: bool, now: Instant) -> CallEnd {
         self.running = self.running.saturating_sub(1);
         let next_slot = self.last_id + 1;
@@ -323,7 +323,7 @@ mod tests {
         let call = schedule.next_call(start).unwrap();
         schedule.handle_end(&call, true, start);
         assert_eq!(schedule.deadline(), None);
-        // A change of the object still causes a call.
+        // A change of the object still causes a call, although its next call is never due.
         schedule.handle_call_now(&key("a"), start);
         assert!(schedule.next_call(start).is_some());
     }
