@@ -57,8 +57,8 @@
 //!   [`require_sync`](ControllerBuilder::require_sync) the controller ends after a time limit.
 //! - **CTRL-8** If a rate limiter panics, the default rate limiter computes that one delay. A panic in a worker outside
 //!   the reconciler (the clock, the formatting of a key) fails only the request of the worker.
-//! - **CTRL-9** A controller that stops waits until the writes that its own reconciles have sent are finished, and for
-//!   no other writes.
+//! - **CTRL-9** A controller that stops waits until the writes of its own clients are finished, and for no other
+//!   writes.
 //! - **CTRL-20** The reason of a run ([`RunReason`]) names the changed objects that requested the run.
 //! - **CTRL-21** With [`max_retries`](ControllerBuilder::max_retries), a request does not run again after its last
 //!   retry has failed, until an event requests it; then all its retries are available again.
@@ -67,7 +67,7 @@
 //! - **CTRL-23** The hook for errors ([`on_error`](ControllerBuilder::on_error)) runs after each failed reconcile. A
 //!   failure of the hook affects neither the retry nor other requests.
 //! - **CTRL-24** A request triggers itself if each of its runs writes an object and that write alone causes the next
-//!   run. Such runs are counted, and a warning names the object.
+//!   run. From the tenth such run in a row on, the runs are counted, and a warning names the object.
 //! - **CTRL-25** A reconcile that takes longer than twice its deadline and grace, or than ten minutes without a
 //!   deadline, is shown by a metric and named by one warning.
 //! - **CTRL-12** A cluster that is unreachable, forbidden or removed delays no request for another cluster.

@@ -147,7 +147,7 @@ fn a_failing_task_stops_the_workers_and_is_the_result() {
     }
 }
 
-/// CTRL-9: a controller that stops waits for the writes of its reconciles.
+/// CTRL-9: a controller that stops waits for the writes of its own clients.
 #[test]
 fn writes_get_the_grace_that_the_workers_did_not_use() {
     let now = start();
