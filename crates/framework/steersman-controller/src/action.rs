@@ -1,4 +1,4 @@
-//! Words: what a successful reconcile asks for next.
+//! Words: the action that a successful reconcile returns: whether and when its request runs again.
 
 use std::time::Duration;
 
@@ -33,7 +33,8 @@ impl Action {
         Self::of(Some(Requeue::After(delay)))
     }
 
-    /// Runs the request again at `time`, of the clock [`Context::now`](crate::Context::now), or at once if it is past.
+    /// Runs the request again when the clock of [`Context::now`](crate::Context::now) shows `time`; at once if `time`
+    /// has passed.
     pub const fn requeue_at(time: Timestamp) -> Self {
         Self::of(Some(Requeue::At(time)))
     }

@@ -1,4 +1,4 @@
-//! Handle: the builder that declares a controller: what it watches, and how it works.
+//! Handle: the builder that declares a controller: its watches, its options and its reconciler.
 
 mod around;
 mod retries;
@@ -36,8 +36,8 @@ use watches::WatchSource;
 /// of a controller with its own type of requests. [`build`](Self::build) makes the [`Controller`], which a manager
 /// takes with `add_controller`.
 ///
-/// The settings that a manager has for every controller apply where this builder sets nothing; those that it has for
-/// the controller's name replace the settings of this builder ([`ControllerDefaults`](crate::ControllerDefaults)).
+/// A manager may have settings for every controller, which apply where this builder sets nothing, and settings for the
+/// name of this controller, which replace those of this builder ([`ControllerDefaults`](crate::ControllerDefaults)).
 ///
 /// ```
 /// # use k8s_openapi::api::apps::v1::Deployment;
@@ -64,9 +64,10 @@ use watches::WatchSource;
 pub struct ControllerBuilder<P: ControllerTarget> {
     name: String,
     target: P,
-    /// Makes the watch of the primary kind; `None` for a controller without a primary kind.
+    /// Makes the watch of the primary kind, and the layer that ends requests for paused objects; `None` for a
+    /// controller without a primary kind.
     primary_parts: Option<MakeParts<P>>,
-    /// The layers around the reconciler, the outermost first.
+    /// The layers that [`layer`](Self::layer) puts around the reconciler, the outermost first.
     wrappers: Vec<Wrapper<P::Key>>,
     sources: Sources<P::Key>,
     event_filter: Option<EventFilter>,
@@ -84,7 +85,7 @@ type Wrapper<R> = Box<dyn FnOnce(BoxReconciler<R>) -> BoxReconciler<R> + Send>;
 struct PrimaryParts<R: RequestKey> {
     watch: Box<dyn AnyWatch<R>>,
     kind: PrimaryKind,
-    /// The layer of the reconciler that ends requests for paused objects; `None` without a declared pause.
+    /// The layer around the reconciler that ends requests for paused objects; `None` if the builder declares no pause.
     pause: Option<Wrapper<R>>,
 }
 
@@ -117,11 +118,11 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
 
     /// Declares that no other program writes the status of the primary kind.
     ///
-    /// An update of nothing but the status then counts as the controller's own: it still requests the object, but does
-    /// not cut a backoff short (CTRL-4), so that a reconcile that writes its status and then fails is not retried
-    /// before its backoff ends. By default such an update runs the object before the backoff ends: at once, and after
-    /// pauses that double with each of these runs that fails (WQ-12). Do not call this if a kubelet, a cloud provider
-    /// or a user writes that status as well.
+    /// An update of nothing but the status then counts as a write of this controller: the update still requests the
+    /// object, but does not cut a backoff short (CTRL-4), so that a reconcile that writes its status and then fails is
+    /// not retried before its backoff ends. By default such an update runs the object before the backoff ends: at once,
+    /// and then after delays that double with each such run that fails (WQ-12). Do not call this method if a kubelet, a
+    /// cloud provider or a user writes that status as well.
     pub fn sole_status_writer(mut self) -> Self {
         self.target.sole_status_writer = true;
         self
@@ -164,8 +165,8 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
         }
     }
 
-    /// Names the controller in logs and metrics. The default is the primary kind in lower case. Two
-    /// controllers of one manager need two names.
+    /// Sets the name of the controller in logs and metrics. The default is the primary kind in lower case. Two
+    /// controllers of one manager need different names.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -179,9 +180,9 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
 
     /// Adds a source of requests. In controller-runtime: `Watches` and `WatchesRawSource`.
     ///
-    /// The position of a watch appears in the log and in the [`ControllerStatus`] when its handler fails. The positions
-    /// begin with the primary kind (0); the watches that the workers wait for are next, then those in clusters, then
-    /// all others, each group in the order of the calls.
+    /// The position of a watch appears in the log and in the [`ControllerStatus`] when its handler fails. Position 0 is
+    /// the watch of the primary kind, if the controller has one. Next are the watches that the workers wait for, then
+    /// the watches of other clusters, then all other sources, each group in the order of the calls.
     pub fn watch<S: WatchSource<P>>(mut self, watch: Watch<S>) -> Self {
         watch.source.declare(&mut self.sources);
         self
@@ -247,8 +248,9 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
         self
     }
 
-    /// Runs the controller on every replica, leader or not (controller-runtime: `NeedLeaderElection: false`). It must
-    /// not write what another replica writes. By default a manager with leader election runs it on the leader only.
+    /// Runs the controller on every replica, leader or not (controller-runtime: `NeedLeaderElection: false`). Such a
+    /// controller must not write objects that another replica writes. By default a manager with leader election runs a
+    /// controller on the leader only.
     pub fn on_every_replica(mut self) -> Self {
         self.on_every_replica = true;
         self
@@ -270,8 +272,8 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
     ///
     /// The rules that follow from the declaration need no call: to read the watched kinds, to create, patch and delete
     /// objects of the owned kinds, to write the status and the finalizers of a primary kind that the program defines,
-    /// and to record Events. `needs_rule` is for what the code does besides: other writes, subresources such as
-    /// `pods/eviction`, and verbs that are in no request, such as `bind`, `escalate` and `impersonate`.
+    /// and to record Events. `needs_rule` is for everything else that the code does: other writes, subresources such as
+    /// `pods/eviction`, and verbs that no request names, such as `bind`, `escalate` and `impersonate`.
     ///
     /// ```
     /// # use k8s_openapi::api::apps::v1::Deployment;
@@ -306,7 +308,8 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
             let parts = primary_parts(self.target, &status);
             sources.watches.insert(0, parts.watch);
             declared.primary = Some(parts.kind);
-            // The pause is outermost, so that a request for a paused object reaches no layer.
+            // The layer that ends requests for paused objects is the outermost, so that these requests reach no other
+            // layer.
             wrappers.splice(..0, parts.pause);
         }
         let wrappers = wrappers.into_iter().rev();

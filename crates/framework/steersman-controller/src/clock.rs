@@ -1,4 +1,4 @@
-//! Driver: the present instant, and waits for later ones, on the clock of tokio, which tests pause.
+//! Driver: reads the present instant and waits for later instants, by the clock of tokio, which tests can pause.
 
 use std::future::pending;
 use std::time::Instant;

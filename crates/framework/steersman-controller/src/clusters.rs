@@ -1,4 +1,4 @@
-//! Handle: the set of clusters that controllers watch besides that of their manager.
+//! Handle: the set of clusters that controllers watch besides the cluster of their manager.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use crate::request::ClusterName;
 
 /// The clusters of a manager besides its own. Clusters can be added and removed while controllers run.
 ///
-/// Cheap to clone; all clones are one set. A manager owns one, and changes it with `add_cluster` and `remove_cluster`.
+/// Cheap to clone; all clones are one set. A manager owns one set, and changes it with `add_cluster` and
+/// `remove_cluster`.
 #[derive(Clone, Default, derive_more::Debug)]
 #[debug("{:?}", shared.members.borrow().keys().collect::<BTreeSet<_>>())]
 pub struct Clusters {
@@ -37,18 +38,19 @@ pub struct ClusterMember {
 
 #[derive(Default)]
 struct ClustersShared {
-    /// The watches of controllers: [`Clusters::add`] declares their kinds in the cache of a new cluster.
+    /// The kinds that controllers watch in each cluster: [`Clusters::add`] declares them in the cache of a new cluster.
     declarations: Mutex<Vec<Declaration>>,
     members: Sender<ClusterMembers>,
     /// The id of the newest cluster. Clusters join the set in the order of their ids.
     last_id: AtomicU64,
 }
 
-/// The state of the stream of clusters, which returns each cluster with an id greater than `last_id`, in order.
+/// The state of the stream of [`Clusters::added`], which returns each cluster with an id greater than `last_id`, in the
+/// order of the ids.
 struct Added {
     members: Receiver<ClusterMembers>,
     last_id: u64,
-    /// A handle of the set, so that the channel of clusters stays open.
+    /// A handle of the set, so that the sender of `members` exists as long as the stream, and the stream never ends.
     _clusters: Clusters,
 }
 
@@ -63,7 +65,7 @@ pub(crate) struct Declaration {
 }
 
 impl Clusters {
-    /// Makes an empty set.
+    /// Makes an empty set of clusters.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -86,7 +88,8 @@ impl Clusters {
         if name.as_str().trim().is_empty() {
             return Err(ControllerError::EmptyClusterName);
         }
-        // The lock is held until the cluster is in the set, so that a declaration made meanwhile reaches the cluster.
+        // The lock is held until the cluster is in the set. A controller that declares its kinds meanwhile waits for
+        // the lock, and then finds the new cluster.
         let declarations = self.shared.declarations.lock();
         let present = self.shared.members.borrow().contains_key(&name);
         if present || name == ClusterName::local() {
@@ -105,9 +108,9 @@ impl Clusters {
         Ok(member)
     }
 
-    /// Removes a cluster: controllers stop watching it, and its [token](ClusterMember::removed) is cancelled.
-    /// Requests that wait for its objects still run, and find no client
-    /// ([`Context::client_in`](crate::Context::client_in)). Returns `None` if no cluster has this name.
+    /// Removes a cluster: controllers stop watching it, and its [token](ClusterMember::removed) is cancelled. Requests
+    /// for its objects that are in the queue still run, but [`Context::client_in`](crate::Context::client_in) returns
+    /// no client for them. Returns `None` if no cluster has this name.
     pub fn remove(&self, name: &ClusterName) -> Option<ClusterMember> {
         let mut removed = None;
         self.shared.members.send_if_modified(|members| {
@@ -122,19 +125,19 @@ impl Clusters {
         removed
     }
 
-    /// Returns the cluster with this name; `None` if there is none.
+    /// Returns the cluster with this name; `None` if no cluster of the set has the name.
     pub fn get(&self, name: &ClusterName) -> Option<ClusterMember> {
         self.shared.members.borrow().get(name).cloned()
     }
 
-    /// Returns all clusters, ordered by name.
+    /// Returns all clusters of the set, ordered by name.
     pub fn list(&self) -> Vec<ClusterMember> {
         let members = self.shared.members.borrow();
         members.values().cloned().collect()
     }
 
-    /// Returns the present clusters and then each one that is added, in the order of their adds. A cluster that
-    /// is removed before it is taken from the stream is left out. The stream never ends.
+    /// Returns a stream of the present clusters and then of each cluster that is added, in the order of the adds. A
+    /// cluster that is removed before it is taken from the stream is left out. The stream never ends.
     ///
     /// A controller that copies objects to every cluster passes this stream to
     /// [`Watch::requests`](crate::Watch::requests), because an empty cluster causes no event.
@@ -150,7 +153,8 @@ impl Clusters {
         })
     }
 
-    /// Declares kinds in every present cluster and, unless one of these refuses a kind, in every future cluster.
+    /// Declares kinds in the cache of every present cluster and, unless one of these caches refuses a kind, of every
+    /// cluster that is added later.
     pub(crate) fn declare(&self, kinds: Vec<Declaration>) -> Result<(), ControllerError> {
         let mut declarations = self.shared.declarations.lock();
         for member in self.list() {
@@ -205,7 +209,7 @@ impl ClusterMember {
         }
     }
 
-    /// Returns the name, unique among the clusters of a manager.
+    /// Returns the name of the cluster, unique among the clusters of a manager.
     pub fn name(&self) -> &ClusterName {
         &self.name
     }
@@ -226,7 +230,8 @@ impl ClusterMember {
         self.removed.child_token()
     }
 
-    /// Returns whether both handles are of one cluster. A cluster that was removed and added again counts as another.
+    /// Returns whether both handles are of one cluster. A cluster that was removed and added again counts as another
+    /// cluster.
     pub fn is_same(&self, other: &Self) -> bool {
         self.id == other.id && self.cache.is_same(&other.cache)
     }

@@ -1,4 +1,4 @@
-//! Handle: the surroundings of one reconcile: client, events, clock, cancellation, and why it runs.
+//! Handle: the context of one reconcile: client, recorder of Kubernetes Events, clock, cancellation and reason.
 
 pub(crate) mod reason;
 pub(crate) mod changes;
@@ -26,7 +26,8 @@ use crate::request::{ClusterName, RequestKey};
 
 use declared::DeclaredKinds;
 
-/// What a reconcile works with: client, events, clock, and the reason why it runs. Cheap to clone.
+/// The context of a reconcile: client, recorder of Kubernetes Events, clock, cancellation, and the reason why the
+/// reconcile runs. Cheap to clone.
 #[derive(Clone, derive_more::Debug)]
 #[debug(
     "Context {{ controller: {:?}, reconcile_id: {:?}, attempt: {:?}, .. }}",
@@ -36,7 +37,8 @@ pub struct Context {
     shared: Arc<ContextShared>,
     declared: Arc<DeclaredKinds>,
     request: Option<RequestId>,
-    // The client is created on first use, because many reconciles find nothing to do and need no client.
+    // The client for the current request is created on first use, because many reconciles find nothing to do and need
+    // no client.
     client: OnceLock<Client>,
     cancelled: CancellationToken,
     run: Run,
@@ -68,8 +70,8 @@ struct ClusterClient {
 }
 
 impl Context {
-    /// Makes a context without a controller, for calling a reconciler in a test: first attempt,
-    /// reconcile id 0, never cancelled. Its events go to the server of the client.
+    /// Makes a context without a controller, for calling a reconciler in a test: first attempt, reconcile id 0, never
+    /// cancelled. Its Kubernetes Events go to the server of the client.
     #[must_use]
     pub fn detached(controller: impl Into<String>, client: Client, clock: Clock) -> Self {
         let events = default_events(&client, &clock);
@@ -115,7 +117,7 @@ impl Context {
     /// it reads from the cache of that cluster, writes to its server, and reads the writes of this request.
     /// For [`ClusterName::local`] this is the client that [`client`](Self::client) returns.
     ///
-    /// `None` means that the cluster was removed: a request for one of its objects has nothing to do.
+    /// Returns `None` if the cluster was removed: a reconcile of one of its objects then has nothing to do.
     pub fn client_in(&self, cluster: &ClusterName) -> Option<Client> {
         if *cluster == ClusterName::local() {
             return Some(self.client().clone());
@@ -163,13 +165,13 @@ impl Context {
 
     /// Returns the number of consecutive failures of this request: 0 on the first attempt.
     ///
-    /// The failure of a run that an event caused before the retry was due does not count.
+    /// If an event runs the request before its retry is due, a failure of that run does not count.
     pub fn attempt(&self) -> u32 {
         self.run.attempt
     }
 
     /// Returns whether this is the last retry of the request, by
-    /// [`max_retries`](crate::ControllerBuilder::max_retries): if it fails, the request does not run again until
+    /// [`max_retries`](crate::ControllerBuilder::max_retries): if this run fails, the request does not run again until
     /// something changes.
     pub fn is_last_attempt(&self) -> bool {
         self.run.is_last_attempt
@@ -180,13 +182,14 @@ impl Context {
         &self.run.reason
     }
 
-    /// Returns the number of this reconcile, unique within its controller. The span of its logs has it.
+    /// Returns the number of this reconcile, unique within its controller. The log lines of the reconcile have it as
+    /// `reconcileID`.
     pub fn reconcile_id(&self) -> u64 {
         self.run.reconcile_id
     }
 
-    /// Waits until the reconcile should end: the controller stops, or the deadline of this reconcile has
-    /// passed. A reconcile that goes on beyond the grace is dropped at its next await.
+    /// Waits until the reconcile should end: the controller stops, or the deadline of this reconcile has passed. A
+    /// reconcile that has not ended within the grace after that is dropped at its next await.
     ///
     /// # Cancel safety
     ///
@@ -195,12 +198,13 @@ impl Context {
         self.cancelled.cancelled().await;
     }
 
-    /// Returns whether [`cancelled`](Self::cancelled) would return at once.
+    /// Returns whether the reconcile should end, which [`cancelled`](Self::cancelled) waits for.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.is_cancelled()
     }
 
-    /// Makes this the context of a reconcile of `request`. Clones made earlier keep the request that they had.
+    /// Makes this the context of a reconcile of `request`. Clones of the context that were made earlier keep their
+    /// request.
     pub(crate) fn begin<R: RequestKey>(&mut self, request: &R, run: Run) {
         let controller = Arc::clone(&self.shared.controller);
         self.request = Some(RequestId::new(controller, request.clone()));
@@ -218,7 +222,8 @@ impl Context {
         primary.map(|primary| &primary.kind)
     }
 
-    /// Sets the kinds that the controller declared, for the span of a reconcile and the reads of owned objects.
+    /// Sets the kinds that the controller declared. The tracing span of a reconcile names the primary kind, and reads
+    /// of owned objects check the owned kinds.
     pub(crate) fn declare(&mut self, declared: DeclaredKinds) {
         self.declared = Arc::new(declared);
     }
@@ -238,8 +243,9 @@ impl Context {
 }
 
 impl ContextShared {
-    /// Calls `read` with the client and the recorder of this controller for a cluster. The client has the field manager
-    /// of the controller's own client, and counts its own writes (CTRL-9: a stop waits for these writes alone).
+    /// Calls `read` with the client and the recorder of this controller for a cluster, and returns its result; `None`
+    /// if the cluster was removed. The client has the field manager of the controller's own client, and counts its own
+    /// writes (CTRL-9: a stop waits for these writes alone).
     fn of_cluster<T>(
         &self,
         cluster: &ClusterName,

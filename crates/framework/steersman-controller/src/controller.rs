@@ -33,7 +33,7 @@ pub struct Controller {
     parts: Box<dyn AnyParts>,
 }
 
-/// [`ControllerParts`] without the type of the requests, so that one `Controller` type fits all.
+/// [`ControllerParts`] without the type of the requests, so that [`Controller`] needs no type parameter.
 trait AnyParts: Send {
     fn declare(&self, cache: &Cache) -> Result<(), ControllerError>;
     fn declare_in(&self, clusters: &Clusters) -> Result<(), ControllerError>;
@@ -84,12 +84,12 @@ impl Controller {
         }
     }
 
-    /// Returns the name, unique among the controllers of a manager.
+    /// Returns the name of the controller, unique among the controllers of a manager.
     pub fn name(&self) -> &str {
         &self.declaration.name
     }
 
-    /// Returns what the controller declares, from which its rules of RBAC follow.
+    /// Returns the declaration of the controller, from which its rules of RBAC follow.
     pub fn declaration(&self) -> &ControllerDeclaration {
         &self.declaration
     }
@@ -106,7 +106,8 @@ impl Controller {
         self.on_every_replica
     }
 
-    /// Returns the watched kinds in the order of their declaration, the primary kind first.
+    /// Returns the kinds with a first sync that the workers wait for, in the order of their declaration, the primary
+    /// kind first.
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
@@ -146,14 +147,14 @@ impl Controller {
     /// and only then starts its workers (CTRL-1). It waits for a kind that is missing or forbidden, without a limit
     /// unless [`require_sync`](crate::ControllerBuilder::require_sync) sets one (CTRL-7).
     ///
-    /// When the token of `start` is cancelled, [`Context::cancelled`](crate::Context::cancelled) fires, and
-    /// no further request is taken. Running reconciles may finish within the grace and are dropped after
-    /// it. Waiting requests are dropped, because the next start lists their objects again.
+    /// When the token of `start` is cancelled, [`Context::cancelled`](crate::Context::cancelled) fires, and the workers
+    /// take no further request. Running reconciles may finish within the grace and are dropped after it. Waiting
+    /// requests are dropped, because the next start lists their objects again.
     ///
     /// # Errors
     ///
-    /// [`ControllerError::Watch`] if the cache refuses a kind, [`ControllerError::WatchEnded`] if it stops
-    /// watching one, [`ControllerError::Sync`] if a kind does not sync in the time of `require_sync`,
+    /// [`ControllerError::Watch`] if the cache refuses a kind, [`ControllerError::WatchEnded`] if the cache stops
+    /// watching a kind, [`ControllerError::Sync`] if a kind does not sync in the time of `require_sync`,
     /// [`ControllerError::TaskPanicked`] if a task of the controller or a stream of requests panics, and
     /// [`ControllerError::StillRunning`] if reconciles had to be dropped at the end of the grace.
     ///

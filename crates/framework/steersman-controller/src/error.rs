@@ -28,7 +28,7 @@ pub struct Error {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControllerError {
-    /// The name is empty.
+    /// A controller was declared with an empty name.
     #[error(
         "a controller was given an empty name: leave `name` out, or give it one that tells it apart in \
          logs and metrics"
@@ -43,7 +43,7 @@ pub enum ControllerError {
         /// The name of the controller without a source of requests.
         controller: String,
     },
-    /// The controller has no workers.
+    /// A controller was declared with zero workers, so no request would ever run.
     #[error(
         "controller {controller:?} has max_concurrent_reconciles(0), so nothing would ever run: \
          the smallest number is 1"
@@ -52,7 +52,7 @@ pub enum ControllerError {
         /// The name of the controller; `*` for the settings of every controller.
         controller: String,
     },
-    /// The delays after a failure are zero, or the first is greater than the longest.
+    /// The first delay after a failure is zero, or greater than the longest delay.
     #[error(
         "the backoff of controller {controller:?} cannot go from {first:?} to {longest:?}: the first delay is \
          greater than zero, and not greater than the longest"
@@ -60,9 +60,9 @@ pub enum ControllerError {
     Backoff {
         /// The name of the controller; `*` for the settings of every controller.
         controller: String,
-        /// The first delay, which the settings give.
+        /// The delay after the first failure, as the settings give it.
         first: Duration,
-        /// The longest delay, which the settings give.
+        /// The longest delay, as the settings give it.
         longest: Duration,
     },
     /// Servers would refuse the field manager that the controller was declared with.
@@ -73,13 +73,13 @@ pub enum ControllerError {
         /// Why servers would refuse the field manager.
         source: steersman_client::InvalidFieldManager,
     },
-    /// The metrics of a controller with this name are registered already.
+    /// The metrics of the controller cannot be registered, for example because another controller has the same name.
     #[error(
         "the metrics of controller {controller:?} cannot be registered: \
          each controller of a registry needs a name of its own"
     )]
     Metrics {
-        /// The name that another controller of the registry has.
+        /// The name of the controller with the refused metrics.
         controller: String,
         /// The error of the metrics registry, such as a name that is taken.
         source: Box<dyn StdError + Send + Sync>,
@@ -112,7 +112,7 @@ pub enum ControllerError {
         controller: String,
         /// The first kind that did not sync.
         kind: Kind,
-        /// How long the controller waited.
+        /// The time limit that `require_sync` set.
         timeout: Duration,
         /// Why the watched kinds have not synced, each with the remedy if one is known, as text.
         reason: String,
@@ -128,7 +128,7 @@ pub enum ControllerError {
         /// The kind that the cache stopped watching.
         kind: Kind,
     },
-    /// Reconciles ran on after the grace of a stop, and were dropped.
+    /// Reconciles had not ended when the grace for stopping the controller was over, and were dropped.
     #[error(
         "controller {controller:?} dropped what still ran {grace:?} after it was told to stop: {}; let reconciles return when their context is cancelled",
         requests.join(", ")
@@ -136,7 +136,7 @@ pub enum ControllerError {
     StillRunning {
         /// The name of the controller that was told to stop.
         controller: String,
-        /// The dropped requests, in order.
+        /// The requests of the dropped reconciles, sorted by their text.
         requests: Vec<String>,
         /// How long reconciles could go on after the controller was told to stop.
         grace: Duration,
@@ -151,15 +151,16 @@ pub enum ControllerError {
         /// The text of the panic.
         message: String,
     },
-    /// The name of a cluster is empty.
+    /// A cluster cannot be added, because its name is empty.
     #[error("a cluster was given an empty name: requests and metrics need one that tells it apart")]
     EmptyClusterName,
-    /// The manager has another cluster with this name, or the name is that of its own cluster.
+    /// A cluster cannot be added, because the manager has another cluster with this name, or its own cluster has the
+    /// name.
     #[error(
         "cluster {cluster} exists: remove it first, or choose another name (`local` is the manager's own)"
     )]
     DuplicateCluster {
-        /// The name that is taken.
+        /// The name of the refused cluster, which another cluster has.
         cluster: ClusterName,
     },
     /// The cache of a cluster refuses a kind that a controller watches in each cluster.
@@ -233,7 +234,8 @@ impl Error {
         }
     }
 
-    /// Marks the error as permanent: no retry follows until something changes, and the number of failures stays.
+    /// Marks the error as permanent: the request is not retried, and runs again only when something changes. Its number
+    /// of failures stays as it is.
     #[must_use]
     pub fn terminal(mut self) -> Self {
         self.terminal = true;
@@ -245,7 +247,7 @@ impl Error {
         self.terminal
     }
 
-    /// Returns the wrapped error: the one that `?` converted, or the text of [`msg`](Self::msg).
+    /// Returns the wrapped error: the error that `?` converted, or an error with the text of [`msg`](Self::msg).
     pub fn source(&self) -> &(dyn StdError + Send + Sync + 'static) {
         &*self.source
     }
@@ -255,7 +257,7 @@ impl Error {
         self.source.downcast_ref()
     }
 
-    /// Returns the error and all its causes on one line.
+    /// Returns the text of the error and of all its causes, on one line.
     pub fn chain(&self) -> String {
         report(&*self.source).to_string()
     }
@@ -267,8 +269,8 @@ impl<E: StdError + Send + Sync + 'static> From<E> for Error {
     }
 }
 
-// For `?` in functions with a boxed error, such as a runnable. No conflict with the blanket implementations of std,
-// because `Error` does not implement `std::error::Error`.
+// Lets `?` convert an [`Error`] in functions that return a boxed error, such as a runnable. The conversion does not
+// conflict with the blanket implementations of std, because `Error` does not implement `std::error::Error`.
 impl From<Error> for Box<dyn StdError + Send + Sync> {
     fn from(error: Error) -> Self {
         error.source
@@ -284,7 +286,7 @@ impl From<Error> for Box<dyn StdError> {
 // === impl ControllerError ===
 
 impl ControllerError {
-    /// Returns whether a watched kind did not sync in time.
+    /// Returns whether the controller ended because a watched kind did not sync within the time of `require_sync`.
     pub fn is_sync_timeout(&self) -> bool {
         matches!(self, Self::Sync { .. })
     }
@@ -294,7 +296,7 @@ impl ControllerError {
         matches!(self, Self::TaskPanicked { .. })
     }
 
-    /// Returns the kind that the error is about, if it is about one.
+    /// Returns the kind that the error names; `None` for an error that names no kind.
     pub fn kind(&self) -> Option<&Kind> {
         match self {
             Self::Watch { kind, .. }

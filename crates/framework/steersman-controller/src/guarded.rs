@@ -11,7 +11,7 @@ use crate::request::RequestKey;
 
 /// A user's rate limiter. If a call of the limiter panics, the default limiter answers instead (CTRL-8).
 ///
-/// The queue calls its limiter while it changes its own state, so a panic must not reach the queue.
+/// The queue calls its rate limiter while it changes its own state, so a panic could leave that state inconsistent.
 pub(crate) struct Guarded<R> {
     controller: String,
     inner: Box<dyn RateLimiter<R>>,

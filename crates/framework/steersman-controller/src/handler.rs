@@ -1,4 +1,4 @@
-//! Words: handlers: the requests that an event causes.
+//! Words: the trait of handlers, which turn an event into requests, and the list of these requests.
 
 pub(crate) mod target;
 mod itself;
@@ -33,10 +33,10 @@ pub use owner::{Owner, owner};
 /// which is [`Primary<Website>`](crate::Primary) for `Controller::builder::<Website>()`, and [`Keyed<R>`](crate::Keyed)
 /// for `Controller::keyed::<R>`.
 ///
-/// Handlers are called in the order of events. [`handle`](Self::handle) should be quick and must not wait;
-/// a handler that has to wait does so in [`handle_async`](Self::handle_async). A panic costs the
-/// event: requests that the handler wrote before it are kept, and the panic is logged, counted and shown
-/// by [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
+/// Handlers are called in the order of events. [`handle`](Self::handle) should be quick and must not wait; a handler
+/// that has to wait does so in [`handle_async`](Self::handle_async). A panic loses the event: requests that the handler
+/// wrote before the panic are kept, and the panic is logged, counted and shown by
+/// [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not turn events of `{K}` into requests of a controller of `{P}`",
     note = "use one of `steersman_controller::handler`: `owner()`, `itself()`, `indexed(index)`, \
@@ -59,15 +59,15 @@ pub trait EventHandler<K: Object, P: ControllerTarget>: Send + Sync + 'static {
     /// as for those that it refers to now. Otherwise an object that it refers to no longer is not reconciled.
     fn handle(&self, event: &Event<K>, requests: &mut Requests<P::Key>);
 
-    /// Returns a future that adds requests after a wait, such as for a read. By default there is none.
+    /// Returns a future that adds requests after a wait, such as for a read. By default there is no future.
     ///
     /// The controller calls this method after [`handle`](Self::handle), and awaits the future before it takes the next
     /// event of the watch. The future adds requests to `requests`, which is empty, and returns the buffer. `client` is
     /// the client of the controller or, for a watch of another cluster, of that cluster.
     ///
     /// If a read failed because a kind has not synced, this method is called again after the first sync of the kind
-    /// (CTRL-43). Any other error costs the event like a panic, with one difference: no request of this method is
-    /// kept (CTRL-6). The future is dropped when the controller stops.
+    /// (CTRL-43). Any other error loses the event as a panic does, and no request of the future is kept (CTRL-6). The
+    /// future is dropped when the controller stops.
     fn handle_async<'a>(
         &'a self,
         event: &Event<K>,
@@ -79,15 +79,16 @@ pub trait EventHandler<K: Object, P: ControllerTarget>: Send + Sync + 'static {
     }
 }
 
-/// The future of the part of a handler that waits; see [`EventHandler::handle_async`].
+/// The future that [`EventHandler::handle_async`] returns: it waits, and then returns the requests of the event.
 pub type HandlerFuture<'a, R> = BoxFuture<'a, Result<Requests<R>, Error>>;
 
-/// The number of requests of one event up to which a scan is cheaper than hashing.
+/// Up to this number of requests of one event, a scan for an equal request is cheaper than hashing.
 const SCANNED: usize = 16;
 
 /// The requests of one event, each at most once.
 ///
-/// The requests of the initial list and of resyncs have low priority; the requests of deletes never have.
+/// By default the requests of events of the initial list and of resyncs have low priority, and the requests of deletes
+/// never have.
 #[derive(derive_more::Debug)]
 #[debug("{:?}", added.iter().map(|(request, _)| request).collect::<Vec<_>>())]
 #[debug(bound(R: std::fmt::Debug))]
@@ -107,7 +108,7 @@ impl<R: RequestKey> Requests<R> {
         Self::with_defaults(AddOptions::new())
     }
 
-    /// Makes an empty buffer with other [`defaults`](Self::defaults), for a handler that calls another one.
+    /// Makes an empty buffer with other [`defaults`](Self::defaults), for a handler that calls another handler.
     #[must_use]
     pub fn with_defaults(defaults: AddOptions) -> Self {
         Self {
@@ -117,13 +118,15 @@ impl<R: RequestKey> Requests<R> {
         }
     }
 
-    /// Adds a request with the [`defaults`](Self::defaults) of its event.
+    /// Adds a request with the [`defaults`](Self::defaults) of its event. A request that was added before keeps its
+    /// position and takes the defaults.
     pub fn add(&mut self, request: R) {
         let options = self.defaults;
         self.add_with(request, options);
     }
 
-    /// Adds a request with its own options. One that was added before keeps its position and takes the new options.
+    /// Adds a request with its own options. A request that was added before keeps its position and takes the new
+    /// options.
     pub fn add_with(&mut self, request: R, options: AddOptions) {
         if let Some(position) = self.position(&request) {
             if let Some((_, present)) = self.added.get_mut(position) {

@@ -37,7 +37,7 @@ enum LifecycleStage {
         reminded: bool,
     },
     Working,
-    /// The workers finish their reconciles until this end of the grace; `None` after the grace.
+    /// The workers finish their reconciles until this instant, the end of the grace; `None` after the grace.
     Stopping(Option<Instant>),
     Ended,
 }
@@ -69,7 +69,7 @@ pub(crate) enum TaskEnd {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LifecycleStep {
     Wait,
-    /// Logs that the controller waits for the first sync of this kind, and perhaps of later ones.
+    /// Logs that the controller waits for the first sync of this kind, and perhaps of further kinds.
     Remind(Kind),
     /// Ends with [`ControllerError::Sync`] because this kind did not sync within the limit.
     GiveUp(Kind, Duration),
@@ -109,7 +109,7 @@ impl Lifecycle {
         }
     }
 
-    /// Returns the instant of the next [`LifecycleEvent::DeadlinePassed`].
+    /// Returns the instant of the next [`LifecycleEvent::DeadlinePassed`]; `None` if no deadline is set.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.stage {
             LifecycleStage::Syncing {
@@ -152,7 +152,7 @@ impl Lifecycle {
                 None => LifecycleStep::Wait,
             },
             (LifecycleStage::Stopping(_), LifecycleEvent::DeadlinePassed) => {
-                // The grace has expired, so there is no further deadline.
+                // The grace is over, so `AbortWorkers` follows, and there is no further deadline.
                 self.stage = LifecycleStage::Stopping(None);
                 LifecycleStep::AbortWorkers
             }
@@ -218,7 +218,7 @@ impl Lifecycle {
         LifecycleStep::Remind(kind.clone())
     }
 
-    // A controller without started workers has no reconcile to wait for.
+    // Before the first syncs no worker runs, so the controller ends at once instead of waiting for reconciles.
     fn stop(&mut self, now: Instant, result: Result<(), ControllerError>) -> LifecycleStep {
         self.result = result;
         if self.is_syncing() {

@@ -46,11 +46,11 @@ struct LimitShared {
 
 struct LimitState {
     turns: Turns,
-    /// The channels that wake waiting workers, by the number of the wait: each wakes the worker that gets a permit.
+    /// For each waiting worker, by the number of its wait, the channel that wakes the worker when it gets a permit.
     waiters: HashMap<WaiterNumber, oneshot::Sender<()>>,
 }
 
-/// One controller that uses a limit. Clones stand for the same controller.
+/// A controller that takes permits from a [`ReconcileLimit`]. Clones stand for the same controller.
 #[derive(Clone)]
 pub(crate) struct LimitUser {
     limit: ReconcileLimit,
@@ -71,7 +71,7 @@ struct Waiter<'a> {
 // === impl ReconcileLimit ===
 
 impl ReconcileLimit {
-    /// Makes a limit of `permits` reconciles at once.
+    /// Makes a limit of `permits` reconciles that run at once.
     pub fn new(permits: NonZeroUsize) -> Self {
         let state = LimitState {
             turns: Turns::new(permits.get()),
@@ -90,7 +90,7 @@ impl ReconcileLimit {
         self.shared.permits.get()
     }
 
-    /// Returns the number of reconciles that run now.
+    /// Returns the number of permits in use: of reconciles that run now over all controllers with this limit.
     pub fn in_use(&self) -> usize {
         let free = self.shared.state.lock().turns.free;
         self.permits().saturating_sub(free)
@@ -133,10 +133,11 @@ impl LimitUser {
         };
         self.metrics.waiting.inc();
         let start = Instant::now();
-        // The state keeps the sender until the permit is granted, so receiving cannot fail.
+        // `waiters` holds the sender until the permit is granted, so receiving cannot fail.
         let _ = woken.await;
         self.metrics.waited(start.elapsed());
-        // The permit is granted now, so the waiter is not dropped: its drop would return the permit.
+        // The permit is granted now. `granted` makes it a `Permit` without dropping the waiter, because the drop would
+        // return the permit.
         waiter.granted()
     }
 }
@@ -175,7 +176,8 @@ impl Drop for Permit {
         let next = state.turns.handle_return();
         let wake = next.and_then(|number| state.waiters.remove(&number));
         drop(state);
-        // The waiter is woken outside the lock. If it was dropped at this moment, its drop returns the permit.
+        // The waiting worker is woken outside the lock. If its future is dropped at this moment, the drop of its
+        // `Waiter` returns the permit.
         if let Some(wake) = wake {
             let _ = wake.send(());
         }

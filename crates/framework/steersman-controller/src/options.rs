@@ -14,14 +14,14 @@ mod defaults;
 pub(crate) use self::defaults::ResolvedSettings;
 pub use self::defaults::{ControllerDefaults, ControllerSettings};
 
-/// The source of the time of day of a controller; tests pass a clock of their own.
+/// The function that returns the time of day to a controller; tests pass a clock of their own.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// The options that a builder collects besides the watches.
+/// The options of the queue and of the workers, as a builder collects them.
 pub(crate) struct Options<R> {
     pub(crate) settings: ControllerSettings,
     pub(crate) rate_limiter: Option<Box<dyn RateLimiter<R>>>,
-    /// The rate limit of one request: the number of reconciles in a span.
+    /// The rate limit of each request: at most this number of reconciles in this span; `None` is no limit.
     pub(crate) at_most: Option<(u32, Duration)>,
 }
 

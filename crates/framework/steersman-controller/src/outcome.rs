@@ -18,11 +18,11 @@ pub(crate) enum Ending {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunLimits {
     pub(crate) is_last: bool,
-    /// The longest time until the next run; `None` is no limit.
+    /// The longest time until the next run, from `at_least_every`; `None` is no limit.
     pub(crate) at_least_every: Option<Duration>,
 }
 
-/// What the queue does with a request after its reconcile, and the `result` label in the metrics.
+/// The consequences of a reconcile: the verdict for the queue, and the `result` label for the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReconcileOutcome {
     pub(crate) verdict: Verdict,
@@ -48,7 +48,7 @@ pub(crate) fn outcome(
 ) -> ReconcileOutcome {
     let (verdict, label) = match ending {
         Ending::Success(Action { requeue, .. }) => success(requeue, now),
-        // A terminal error is no success, so the number of failures stays; no retry follows.
+        // After a terminal error no retry follows. The number of failures stays, because only a success forgets it.
         Ending::Failed { terminal: true } => (Verdict::Settle, Label::Error),
         // CTRL-21: a request is given up when its last retry fails, and the next event begins with new retries.
         _ if limits.is_last => (Verdict::Forget, Label::Error),
@@ -80,7 +80,7 @@ fn success(requeue: Option<Requeue>, now: impl FnOnce() -> Timestamp) -> (Verdic
     let delay = match requeue {
         None => return (Verdict::Forget, Label::Success),
         Some(Requeue::After(delay)) => delay,
-        // A negative span is a time in the past, which means now.
+        // A time in the past gives a negative span, which no `Duration` can hold: the request runs again at once.
         Some(Requeue::At(time)) => {
             Duration::try_from(time.duration_since(now())).unwrap_or(Duration::ZERO)
         }
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(ended.priority, Some(Priority::LOW));
     }
 
-    // CTRL-21
+    // CTRL-21: a request is given up after its last retry fails, and has all its retries again at the next event.
     #[test]
     fn the_failure_of_the_last_retry_forgets_the_failures() {
         let last = RunLimits {
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    // CTRL-22
+    // CTRL-22: with an interval, a request runs again within the interval, unless it waits for a retry.
     #[test]
     fn an_interval_shortens_every_delay_except_that_of_a_retry() {
         let seconds = Duration::from_secs;

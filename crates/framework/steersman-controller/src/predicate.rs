@@ -1,4 +1,4 @@
-//! Words: predicates: which events of a watch reach its handler.
+//! Words: the trait of predicates, which decide which events of a watch reach its handler.
 
 mod changed;
 mod func;
@@ -20,9 +20,9 @@ pub use func::{Func, OfObject, func, object};
 /// by default it passes. Deletes pass every predicate of this module, unless its docs exclude them, so that a filter
 /// made for changes does not hide the end of an object.
 ///
-/// Predicates filter events; they do not make the cache smaller. They are called in the order of
-/// events, should be quick, and must not wait. A panic costs the event, which then does not pass: the
-/// panic is logged, counted and shown by [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
+/// Predicates filter events; they do not make the cache smaller. They are called in the order of events, should be
+/// quick, and must not wait. A panic loses the event, which then does not pass: the panic is logged, counted and shown
+/// by [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a predicate on events of `{K}`",
     note = "use one of `steersman_controller::predicate`, such as `generation_changed()`, or wrap a \
@@ -47,7 +47,8 @@ pub trait Predicate<K: Object>: Send + Sync + 'static {
         true
     }
 
-    /// Returns whether an event passes, by the method for its type.
+    /// Returns whether an event passes, by calling [`created`](Self::created), [`updated`](Self::updated) or
+    /// [`deleted`](Self::deleted).
     fn passes(&self, event: &Event<K>) -> bool {
         match (event.old(), event.current()) {
             (Some(old), Some(new)) => self.updated(old, new),
@@ -65,14 +66,15 @@ pub struct And<A, B>(A, B);
 #[derive(Debug, Clone, Copy)]
 pub struct Or<A, B>(A, B);
 
-/// Passes events that a predicate does not let pass; see [`not`].
+/// Passes creations and updates that a predicate does not let pass, and every delete; see [`not`].
 #[derive(Debug, Clone, Copy)]
 pub struct Not<A>(A);
 
-/// Passes events that both predicates of one watch let pass.
+/// Passes events that both predicates let pass, as [`And`] does, without the Rust types of the predicates. It combines
+/// the predicates that are added to a watch one after another.
 struct Both<K>(Arc<dyn Predicate<K>>, Box<dyn Predicate<K>>);
 
-/// Passes every event: the default of a watch.
+/// Passes every event: the predicate of a watch to which no predicate is added.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Everything;
 
@@ -85,7 +87,7 @@ pub struct EventSummary<'a> {
     pub kind: &'a Kind,
     /// The object's key.
     pub key: &'a ObjectKey,
-    /// The object's labels: after an update, or the last known of a deleted object.
+    /// The current labels of the object, or the last known labels of a deleted object.
     pub labels: &'a Labels,
     /// Whether the object was deleted.
     pub is_delete: bool,

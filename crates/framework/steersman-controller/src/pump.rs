@@ -37,7 +37,7 @@ struct FollowedScope<K: Object, P: ControllerTarget> {
     namespaces: FollowedNamespaces,
     /// The informers with a task (pump) that reads their events, by namespace.
     read: BTreeMap<Namespace, NamespacedInformer<K>>,
-    /// The subscriptions without such a task.
+    /// The subscriptions for which no task (pump) was spawned yet that reads their events.
     new: Vec<(NamespacedInformer<K>, Subscription<K>)>,
 }
 
@@ -77,7 +77,8 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
         sink: &Sink<P::Key>,
     ) -> Result<Self, Error> {
         let mut this = Self {
-            // The changes are subscribed to before the informers are read, so that no new namespace is missed.
+            // The subscription to changes of the scope comes before the informers are read, so that no new namespace is
+            // missed.
             changes: cache.scope_changes(),
             route,
             cache: cache.clone(),
@@ -132,7 +133,8 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
         }
     }
 
-    /// Spawns the tasks that read new subscriptions. Each receiver resolves when the initial objects are in the queue.
+    /// Spawns the tasks that read the subscriptions in `new`. Returns a receiver for each, which resolves when the
+    /// initial objects of the subscription are in the queue.
     fn spawn_new(&mut self, pumps: &mut JoinSet<Namespace>) -> Vec<oneshot::Receiver<()>> {
         let new = self.new.drain(..).map(|(informer, subscription)| {
             let (tell, synced) = oneshot::channel();
@@ -156,7 +158,7 @@ impl<K: Object, P: ControllerTarget> AnySource<P::Key> for InformerWatch<K, P> {
         Box::pin(async move {
             let (tell, _) = oneshot::channel();
             pump(self.informer.subscribe(), Arc::new(self.route), sink, tell).await;
-            // An informer of another owner may end; the controller goes on.
+            // The informer may belong to another cache, so its end is no failure of this controller.
             PumpEnd::Finished
         })
     }
@@ -177,11 +179,12 @@ async fn pump<K: Object, P: ControllerTarget>(
     while let Some(delivery) = subscription.next().await {
         match delivery {
             Delivery::Event(event) => sink.handle(&route, &event).await,
-            // CTRL-1: the initial objects are in the queue. The send fails if the controller no longer waits for them.
+            // CTRL-1: the requests of the initial objects are in the queue. The send fails if the controller does not
+            // wait for them.
             Delivery::Synced => {
                 let _ = synced.take().map(|synced| synced.send(()));
             }
-            // Other deliveries carry no object.
+            // Other deliveries carry no object, so they cause no request.
             _ => {}
         }
         tokio::task::coop::consume_budget().await;

@@ -1,4 +1,4 @@
-//! Words: the trait that an operator's author implements.
+//! Words: the trait `Reconciler`, which the author of an operator implements.
 
 mod adapters;
 mod layered;
@@ -44,9 +44,9 @@ pub use of_object::{ObjectReconciler, of_object};
 ///
 /// # What an implementation must do
 ///
-/// A reconcile may run at any time, even if nothing changed or the object is gone. So it compares, acts
-/// on the difference, and does nothing if there is none. It may be dropped at an await when the
-/// controller stops, or when its deadline and the grace after it have passed.
+/// A reconcile may run at any time, even if nothing changed or the object is gone. So it compares the wanted state with
+/// the present state, acts on the difference, and does nothing if there is none. A reconcile may be dropped at an await
+/// when the controller stops, or when its deadline and the grace after it have passed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a reconciler of `{R}`",
     note = "implement `Reconciler` with `async fn reconcile(&self, ctx: &Context, request: Request) -> \

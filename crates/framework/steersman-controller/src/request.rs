@@ -16,7 +16,7 @@ use steersman_workqueue::Key;
 #[debug("{key:?}")]
 #[non_exhaustive]
 pub struct Request {
-    /// The object's key.
+    /// The key of the object to reconcile.
     pub key: ObjectKey,
 }
 
@@ -40,7 +40,7 @@ pub struct ClusterRequest {
     pub key: ObjectKey,
 }
 
-/// The bounds of a request type. Every type that meets them implements the trait.
+/// The bounds of a type of requests. Every type that meets the bounds implements the trait.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a request",
     note = "derive `Clone`, `Debug`, `PartialEq`, `Eq` and `Hash` for it; equal requests are one request"
@@ -78,7 +78,7 @@ impl ClusterName {
         Self::from("local")
     }
 
-    /// Returns the name as a text.
+    /// Returns the name of the cluster as a string slice.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -55,7 +55,7 @@ pub(crate) struct ControllerParts<R: RequestKey> {
 struct RunningController<R: RequestKey> {
     work: Arc<Work<R>>,
     context: Context,
-    /// Tracks the workers, so that the manager knows when none runs.
+    /// Tracks the worker tasks, so that the manager knows when no worker runs any more.
     tracker: TaskTracker,
     tasks: ControllerTasks,
     initial: InitialSets,
@@ -80,7 +80,8 @@ pub(crate) async fn run<R: RequestKey>(
     ended
 }
 
-/// Makes the running parts of a controller, and starts its sources. Returns the kinds that the workers wait for.
+/// Makes the queue, the metrics and the context of a controller, and starts its sources. Returns the kinds that the
+/// workers wait for.
 fn watch<R: RequestKey>(
     parts: ControllerParts<R>,
     start: StartContext,
@@ -111,7 +112,8 @@ fn watch<R: RequestKey>(
     let queue = Queue::new(queue_options);
     let changes = PendingChanges::new();
     let loops = Arc::new(LoopWatch::new(&name, metrics.clone()));
-    // CTRL-9: this client counts only the writes of this controller, so that a stop waits for no others.
+    // CTRL-9: this client counts only the writes of this controller, so that the stop of the controller waits for no
+    // other writes.
     let client = start.client.counting_apart();
     let client = client.observed_by(Arc::clone(&loops) as Arc<dyn WriteObserver>);
     let sink = Sink {
@@ -166,7 +168,7 @@ fn watch<R: RequestKey>(
 }
 
 /// Starts the sources of a controller. Returns the kinds that the workers wait for, one per subscription, in the order
-/// of the watches, and a receiver for each, which resolves when the initial objects are in the queue.
+/// of the watches, and a receiver for each, which resolves when the requests of the initial objects are in the queue.
 fn start_sources<R: RequestKey>(
     sources: Sources<R>,
     start: &StartContext,
@@ -276,7 +278,7 @@ impl<R: RequestKey> RunningController<R> {
         }
     }
 
-    /// Shows the progress of the workers in the status, until the returned guard is dropped.
+    /// Shows the counts of the workers and the queue in the status, until the returned guard is dropped.
     fn show_work(&self) -> StatusGuard<ReadProgress> {
         let work = Arc::clone(&self.work);
         self.status.works(move || WorkProgress {
@@ -317,7 +319,8 @@ impl<R: RequestKey> RunningController<R> {
     }
 }
 
-/// Logs and counts reconciles that take too long (CTRL-25). Never ends by itself.
+/// Searches every minute for reconciles that take too long, counts them in a gauge, and logs each once (CTRL-25). Never
+/// ends by itself.
 #[expect(
     clippy::infinite_loop,
     reason = "the task is aborted when the controller stops"
@@ -345,7 +348,8 @@ async fn report_overdue<R: RequestKey>(
     }
 }
 
-/// Waits until the writes of a controller are finished: they run in tasks that the end of the program would abort.
+/// Waits until the writes of a controller are finished, at most for the time `left`: the writes run in tasks that the
+/// end of the program would abort.
 async fn await_writes(context: &Context, left: Duration) {
     let mut clients = context.cluster_clients();
     clients.push(context.client().clone());

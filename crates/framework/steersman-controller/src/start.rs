@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::clusters::Clusters;
 use crate::options::{Clock, ControllerDefaults};
 
-/// What a [`Controller`](crate::Controller) is started with: cache, client, cancellation, clock and settings.
+/// The cache, client, cancellation token, clock and settings that a [`Controller`](crate::Controller) is started with.
 #[derive(derive_more::Debug)]
 #[debug("StartContext {{ grace: {grace:?}, registry: {}, .. }}", registry.is_some())]
 #[must_use = "pass it to `Controller::start`"]
@@ -54,14 +54,14 @@ impl StartContext {
         self
     }
 
-    /// Sets the clusters that the controller watches besides that of `cache`. The default is an empty set.
+    /// Sets the clusters that the controller watches besides the cluster of its own cache. The default is an empty set.
     pub fn clusters(mut self, clusters: Clusters) -> Self {
         self.clusters = clusters;
         self
     }
 
-    /// Sets the tracker of the worker tasks. The tracker is empty when no reconcile runs any more; for a controller
-    /// with a dropped future, this may be after the drop.
+    /// Sets the tracker of the worker tasks. The tracker is empty when no reconcile runs any more. If the future of
+    /// [`Controller::start`](crate::Controller::start) is dropped, a reconcile may end after the drop.
     pub fn workers(mut self, workers: TaskTracker) -> Self {
         self.workers = workers;
         self
@@ -73,15 +73,16 @@ impl StartContext {
         self
     }
 
-    /// Sets the settings that apply where the code of the controller sets nothing, those for its name, and the limit
-    /// that it shares with other controllers.
+    /// Sets the settings that a manager has for its controllers: the settings of every controller, the settings by
+    /// name, and the limit of reconciles that controllers share. By default there are none.
     pub fn defaults(mut self, defaults: ControllerDefaults) -> Self {
         self.defaults = defaults;
         self
     }
 
-    /// Sets the publisher of the events of [`Context::events`](crate::Context::events). By default the controller has
-    /// its own publisher for the server of its client, which sends waiting events after the end of the controller.
+    /// Sets the publisher of the Kubernetes Events of [`Context::events`](crate::Context::events). By default the
+    /// controller has its own publisher for the server of its client, which still sends waiting Events after the
+    /// controller has ended.
     pub fn events(mut self, events: EventPublisher) -> Self {
         self.events = Some(events);
         self

@@ -1,4 +1,4 @@
-//! Handle: shows the state of one controller: what it waits for, its progress, and failures of its handlers.
+//! Handle: shows the state of one controller: the kinds that it waits for, its progress, and failures of its handlers.
 
 pub(crate) mod recent;
 
@@ -29,8 +29,8 @@ pub struct ControllerStatus {
     shared: Arc<StatusShared>,
 }
 
-/// A failure that lost one event (CTRL-6): a panic of a predicate, a handler or a filter, or an error of a handler that
-/// waits, see [`handler::mapped_async`](crate::handler::mapped_async()).
+/// A failure that lost one event (CTRL-6): a panic of a predicate, a handler or a filter, or an error of an
+/// asynchronous handler, such as [`handler::mapped_async`](crate::handler::mapped_async()).
 ///
 /// `Display` prints one line, although a panic message may have several (`assert_eq!` writes three).
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
@@ -39,8 +39,9 @@ pub struct ControllerStatus {
 pub struct HandlerFailure {
     /// The kind of the watched objects.
     pub kind: Kind,
-    /// The position of the watch, from 0: in [`Controller::kinds`](crate::Controller::kinds), behind those
-    /// the watches of each cluster, and behind those the other sources, each in the order of their declaration.
+    /// The position of the watch among the sources of the controller, from 0: first the watches of
+    /// [`Controller::kinds`](crate::Controller::kinds), then the watches of other clusters, then all other sources,
+    /// each group in the order of the declarations.
     pub watch: usize,
     /// The cluster of the object; `None` for the manager's own cluster.
     pub cluster: Option<ClusterName>,
@@ -64,7 +65,7 @@ pub struct WorkProgress {
     pub taken: u64,
     /// The number of reconciles that have ended.
     pub finished: u64,
-    /// The longest time of a reconcile: its deadline and the grace after it; `None` without a deadline.
+    /// The longest time that a reconcile may take: its deadline and the grace after it; `None` without a deadline.
     pub longest_reconcile: Option<Duration>,
     /// Whether free workers wait for permits of a [`ReconcileLimit`](crate::ReconcileLimit) of several controllers.
     pub waits_for_permit: bool,
@@ -83,15 +84,17 @@ type ReadRecent = Arc<dyn Fn() -> Vec<RecentReconcile> + Send + Sync>;
 pub(crate) struct StatusState {
     /// The kinds that the controller waits for; `None` if it does not wait for first syncs.
     awaited: Option<Awaited>,
-    /// Reads the progress of the workers; `None` while no workers run.
+    /// Reads the counts of the workers and the queue; `None` while no workers run.
     progress: Option<ReadProgress>,
-    /// Reads the last reconciles; `None` before the start. It stays after the end.
+    /// Reads the last reconciles; `None` before the start of the controller. The function stays after the end of the
+    /// controller.
     recent: Option<ReadRecent>,
     panics: u64,
     last_panic: Option<HandlerFailure>,
-    /// The keys of the paused objects; `None` if the controller declares no pause.
+    /// The keys of the objects that a request found paused; `None` if the controller declares no pause.
     paused: Option<BTreeSet<ObjectKey>>,
-    /// Tells whether the cache holds a paused object; set while the controller runs.
+    /// The cached objects of the primary kind, to find paused objects that exist no more; set while the controller
+    /// runs.
     primary: Option<PrimaryObjects>,
     errors: u64,
     last_error: Option<HandlerFailure>,
@@ -108,7 +111,7 @@ pub(crate) struct PrimaryObjects {
     kind: Kind,
 }
 
-/// Removes a value from the status when the guard is dropped.
+/// Keeps a value in the status until the guard is dropped. `place` returns the field of the value.
 #[must_use]
 pub(crate) struct StatusGuard<T> {
     status: ControllerStatus,
@@ -135,21 +138,22 @@ impl ControllerStatus {
         self.shared.state.lock().awaited.is_some()
     }
 
-    /// Returns the informers that a [waiting](Self::is_waiting) controller waits for, with the
-    /// reason and the remedy. Empty if the controller does not wait, or is about to start.
+    /// Returns the informers that a [waiting](Self::is_waiting) controller waits for, with the reason and the remedy.
+    /// Empty if the controller does not wait, or if all kinds have synced and the workers are about to start.
     pub fn waiting_for(&self) -> Vec<Unsynced> {
         let (cache, kinds) = match &self.shared.state.lock().awaited {
             Some(awaited) => (awaited.cache.clone(), awaited.kinds.clone()),
             None => return Vec::new(),
         };
-        // The cache is read outside the lock of the status, because it takes its own locks.
+        // The cache is read outside the lock of the status, because reading takes the locks of the cache.
         kinds.iter().flat_map(|kind| cache.unsynced(kind)).collect()
     }
 
-    /// Returns the progress of the workers; `None` before the first syncs, and after the controller was told to stop.
+    /// Returns the counts of the workers and the queue; `None` before the first syncs, and after the controller was
+    /// told to stop.
     pub fn work(&self) -> Option<WorkProgress> {
         let read = self.shared.state.lock().progress.clone();
-        // The queue is read outside the lock of the status, because it has its own lock.
+        // The queue is read outside the lock of the status, because reading takes the lock of the queue.
         read.map(|read| read())
     }
 
@@ -165,17 +169,17 @@ impl ControllerStatus {
         self.shared.state.lock().panics
     }
 
-    /// Returns the last panic of a predicate, handler or filter.
+    /// Returns the last panic of a predicate, handler or filter since the start; `None` if there was no panic.
     pub fn last_handler_panic(&self) -> Option<HandlerFailure> {
         self.shared.state.lock().last_panic.clone()
     }
 
-    /// Returns the number of events lost to errors of handlers that wait, since the start.
+    /// Returns the number of events lost to errors of asynchronous handlers since the start.
     pub fn handler_errors(&self) -> u64 {
         self.shared.state.lock().errors
     }
 
-    /// Returns the last error of a handler that waits.
+    /// Returns the last error of an asynchronous handler since the start; `None` if there was no error.
     pub fn last_handler_error(&self) -> Option<HandlerFailure> {
         self.shared.state.lock().last_error.clone()
     }
@@ -193,7 +197,7 @@ impl ControllerStatus {
     }
 
     /// Returns the keys of the objects that [`pause_when`](crate::ControllerBuilder::pause_when) keeps from the
-    /// reconciler, in order. An object is listed from the first request for it since the start.
+    /// reconciler, sorted. An object is listed from the first request for it since the start.
     pub fn paused_objects(&self) -> Vec<ObjectKey> {
         self.forget_absent_paused();
         let state = self.shared.state.lock();
@@ -233,7 +237,7 @@ impl ControllerStatus {
                 _ => return,
             }
         };
-        // The cache is read outside the lock of the status, because it takes its own locks.
+        // The cache is read outside the lock of the status, because reading takes the locks of the cache.
         absent.retain(|key| !primary.holds(key));
         let mut state = self.shared.state.lock();
         if let Some(paused) = &mut state.paused {
@@ -241,7 +245,8 @@ impl ControllerStatus {
         }
     }
 
-    /// Compares the paused objects of the primary kind with the cache until the returned guard is dropped.
+    /// Compares the paused objects with the cache when they are read, so that objects that exist no more are not shown.
+    /// Ends when the returned guard is dropped.
     pub(crate) fn compares_with(&self, cache: Cache, kind: Kind) -> StatusGuard<PrimaryObjects> {
         self.show(|state| &mut state.primary, PrimaryObjects { cache, kind })
     }
@@ -253,7 +258,7 @@ impl ControllerStatus {
         self.shared.state.lock().recent = Some(Arc::new(read));
     }
 
-    /// Shows the progress of the workers until the returned guard is dropped.
+    /// Shows the counts of the workers and the queue, which `read` returns, until the returned guard is dropped.
     pub(crate) fn works(
         &self,
         read: impl Fn() -> WorkProgress + Send + Sync + 'static,
@@ -287,7 +292,8 @@ impl PrimaryObjects {
 
 impl<T> Drop for StatusGuard<T> {
     fn drop(&mut self) {
-        // The value is dropped outside the lock, because it may be the last handle of the queue or of the cache.
+        // The value is dropped outside the lock of the status, because it may be the last handle of the queue or of the
+        // cache.
         let value = (self.place)(&mut self.status.shared.state.lock()).take();
         drop(value);
     }

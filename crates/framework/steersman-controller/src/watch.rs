@@ -31,7 +31,8 @@ use crate::watch::in_clusters::AnyClusterWatch;
 
 pub(crate) type EventFilter = Arc<dyn Fn(&EventSummary<'_>) -> bool + Send + Sync>;
 
-/// The predicate and the handler of the events of a kind.
+/// The route of the events of a watch: the predicate that an event must pass, and the handler that turns it into
+/// requests.
 pub(crate) struct EventRoute<K: Object, P: ControllerTarget> {
     kind: Kind,
     predicate: Arc<dyn Predicate<K>>,
@@ -45,15 +46,16 @@ pub(crate) struct EventRoute<K: Object, P: ControllerTarget> {
     reason = "part of a sealed trait, which only this crate calls"
 )]
 pub struct Sources<R: RequestKey> {
-    /// The watches that delay the workers until the first sync, that of the primary kind first.
+    /// The watches with a first sync that the workers wait for. The watch of the primary kind is the first.
     pub(crate) watches: Vec<Box<dyn AnyWatch<R>>>,
     pub(crate) cluster_watches: Vec<Arc<dyn AnyClusterWatch<R>>>,
-    /// The sources with a first sync that delays no worker.
+    /// The sources that the workers do not wait for: optional watches, sets, informers, channels, streams, intervals
+    /// and polls.
     pub(crate) others: Vec<Box<dyn AnySource<R>>>,
     pub(crate) owned: Vec<Kind>,
 }
 
-/// A watch of a kind, without the kind's Rust type. The workers wait for its first sync.
+/// A watch of a kind, without the Rust type of the objects. The workers wait for the first sync of the kind.
 pub(crate) trait AnyWatch<R: RequestKey>: Send {
     fn kind(&self) -> &Kind;
 
@@ -63,7 +65,8 @@ pub(crate) trait AnyWatch<R: RequestKey>: Send {
     fn start(self: Box<Self>, cache: &Cache, sink: &Sink<R>) -> Result<Vec<Pump>, Error>;
 }
 
-/// The queue for the requests of a watch, with the metrics and status that record its panics.
+/// The destination of the events of one watch or other source: the queue for the requests, and the status, metrics and
+/// tables that record changes and failures.
 #[derive(Clone)]
 pub(crate) struct Sink<R: RequestKey> {
     pub(crate) queue: Queue<R>,
@@ -73,11 +76,12 @@ pub(crate) struct Sink<R: RequestKey> {
     pub(crate) status: ControllerStatus,
     pub(crate) metrics: Metrics,
     pub(crate) source_metrics: SourceMetrics,
-    /// The client for handlers that wait: the controller's or, for a watch of another cluster, that cluster's.
+    /// The client for asynchronous handlers: the client of the controller or, for a watch of another cluster, of that
+    /// cluster.
     pub(crate) client: Client,
     /// The priority of requests that initial lists and resyncs cause.
     pub(crate) initial_priority: Priority,
-    /// The position of the watch or source among those of the controller, from 0.
+    /// The position of the watch or source among the sources of the controller, from 0.
     pub(crate) watch: usize,
     /// The cluster of the watch; `None` for the manager's own cluster.
     pub(crate) cluster: Option<ClusterName>,
@@ -103,7 +107,8 @@ pub(crate) struct Pump {
 
 #[derive(Debug)]
 pub(crate) enum PumpEnd {
-    /// A stream of requests, or another source that may end, has ended.
+    /// The source has ended without a failure: a stream of requests, or another source that may end while the
+    /// controller runs.
     Finished,
     Stopped {
         kind: Kind,
@@ -134,7 +139,7 @@ impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
         }
     }
 
-    /// Adds a predicate that must let an event pass, besides those that were added before.
+    /// Adds a predicate. An event must pass this predicate and all that were added before.
     pub(crate) fn filter(&mut self, predicate: impl Predicate<K>) {
         add_predicate(&mut self.predicate, predicate);
     }
@@ -207,7 +212,7 @@ impl<R: RequestKey> Default for Sources<R> {
     }
 }
 
-/// Makes an empty list of requests with the options that fit the event.
+/// Makes an empty list for the requests of an event, with the priority that fits the event.
 ///
 /// Requests of an initial list or a resync have low priority, so that those of live events go first. A delete never has
 /// low priority (CTRL-5).

@@ -62,13 +62,14 @@ enum Ended {
     TimedOut,
 }
 
-/// Counts a reconcile as active until dropped, even if its task is aborted.
+/// Keeps a reconcile counted in the gauge of active reconciles until this value is dropped, also if its task is
+/// aborted.
 struct Active<'a>(&'a IntGauge);
 
 // === impl Worker ===
 
 impl<R: RequestKey> Worker<R> {
-    /// Works until the queue is shut down.
+    /// Takes requests and reconciles them, until the queue is shut down.
     pub(crate) async fn run(mut self) {
         while let Ok((ticket, permit)) = self.next().await {
             // CTRL-8: a panic outside the reconciler drops the ticket, which counts as a failure of this request alone.
@@ -83,7 +84,8 @@ impl<R: RequestKey> Worker<R> {
                 );
             }
             drop(permit);
-            // Yields regularly: a full queue of requests that never wait would occupy the thread.
+            // Yields regularly: otherwise a worker with a full queue and a reconciler that never waits would occupy its
+            // thread.
             tokio::task::coop::consume_budget().await;
         }
     }
@@ -100,7 +102,7 @@ impl<R: RequestKey> Worker<R> {
     }
 
     async fn handle(&mut self, ticket: Ticket<R>) {
-        // The order is relaxed, because the ids only have to be unique.
+        // The memory order is relaxed, because the ids only have to be unique.
         let reconcile_id = self.work.reconcile_ids.fetch_add(1, Ordering::Relaxed);
         // Takes the recorded changes before the span is made, because formatting a request for the span may panic.
         let run = self.run_of(&ticket, reconcile_id);
@@ -109,7 +111,8 @@ impl<R: RequestKey> Worker<R> {
         if let Some(request) = self.context.request() {
             self.work.loops.begin(request, self.context.reason());
         }
-        // Only a reconcile with a deadline has a cancellation token of its own.
+        // Only a reconcile with a deadline has a cancellation token of its own, which its deadline cancels. Other
+        // reconciles use `stop`.
         if self.work.settings.deadline.is_some() {
             self.context.cancel_with(self.work.stop.child_token());
         }
@@ -152,12 +155,13 @@ impl<R: RequestKey> Worker<R> {
     /// Returns the part of the context that differs between the runs of a request.
     fn run_of(&self, ticket: &Ticket<R>, reconcile_id: u64) -> Run {
         let (attempt, causes) = (ticket.attempts(), ticket.causes());
-        // Changes are recorded only for requests that an event caused.
+        // Changes are recorded only for requests that a live event caused, so other runs need no lock of the table.
         let changes = match causes.contains(EVENT) {
             true => self.work.changes.take(ticket.key()),
             false => Default::default(),
         };
-        // CTRL-21: the last retry. A run that an event causes before a retry is due is no retry (WQ-11).
+        // CTRL-21: the run is the last retry if the limit of retries is reached. A run that an event causes before a
+        // retry is due is no retry (WQ-11).
         let is_last_attempt = self.work.settings.max_retries.is_some_and(|retries| {
             attempt >= retries && (retries == 0 || causes.contains(Causes::BACKOFF))
         });
@@ -170,8 +174,8 @@ impl<R: RequestKey> Worker<R> {
     }
 
     async fn reconcile(&self, request: R) -> Ended {
-        // Both the call and the returned future may panic, so both are in the block. CTRL-2: the author of the
-        // reconciler is responsible for its state after a panic.
+        // CTRL-2: both the call of the reconciler and the returned future may panic, so both are in the block. The
+        // author of a reconciler is responsible for its state after a panic, so `AssertUnwindSafe` is used.
         let run = async { self.work.reconciler.reconcile(&self.context, request).await };
         let run = AssertUnwindSafe(run).catch_unwind();
         let Some(deadline) = self.work.settings.deadline else {
@@ -253,7 +257,8 @@ impl<R: RequestKey> Worker<R> {
         };
         let limits = self.limits(ticket.key());
         let outcome = outcome(ending, limits, || self.context.now());
-        // The reconcile is counted before the queue learns of its end, so that the metrics include all visible effects.
+        // The reconcile is counted before its ticket ends, because the ticket's end has visible effects, such as the
+        // next run of the request, and the metrics must not lag behind them.
         self.work.metrics.ended(outcome.label, time);
         match ending {
             Ending::Success(_) => {}
@@ -302,10 +307,10 @@ impl Ended {
         }
     }
 
-    // Logs a failed reconcile. The span has the request and the reconcile id.
+    // Logs a failed reconcile. The log line does not name the request and the reconcile id, because the span has both.
     fn log(&self, attempt: u32, next_in: Option<Duration>, gave_up: bool) {
         let retry_in = next_in.map(tracing::field::debug);
-        // `None` omits the field from the log line.
+        // A field with the value `None` is left out of the log line.
         let last_attempt = gave_up.then_some(true);
         match self {
             Self::Returned(Ok(_)) => {}

@@ -1,4 +1,4 @@
-//! Handle: the methods of the builder that wrap the reconciler: layers of tower, and the rule of a pause.
+//! Handle: the methods of the builder that wrap the reconciler: in layers of tower, and in the layer of a pause.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
 }
 
 impl<K: TypedObject> ControllerBuilder<Primary<K>> {
-    /// Does not reconcile the objects for which `is_paused` returns true, until it returns false (CTRL-32).
+    /// Keeps requests for an object from the reconciler while `is_paused` returns true for the object (CTRL-32).
     ///
     /// The closure gets the object as the cache has it, before each reconcile, and both objects of each update that
     /// [`with_predicates`](Self::with_predicates) refuses. [`pause::annotation`](crate::pause::annotation) makes such a
@@ -94,7 +94,8 @@ impl<K: TypedObject> Primary<K> {
         let (mut predicate, rule) = (self.predicate, self.pause);
         let mut pause = None;
         if !rule.rules.is_empty() {
-            // CTRL-32: the end of a pause requests the object, whatever the predicate says.
+            // CTRL-32: an update that begins or ends a pause requests the object, even if the predicate of the watch
+            // refuses the update.
             predicate = Arc::new(rule.predicate(predicate));
             let status = status.clone();
             status.pauses();

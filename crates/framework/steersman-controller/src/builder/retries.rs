@@ -1,4 +1,4 @@
-//! Handle: the part of the builder that says when requests run again.
+//! Handle: the methods of the builder that say when a request runs again, and how its failures are reported.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,13 @@ use crate::handler::target::{ControllerTarget, Primary};
 use crate::request::Request;
 use crate::worker::hooks::AtLeastEvery;
 
-/// The longest interval of [`at_least_every`](ControllerBuilder::at_least_every): the longest delay of the queue.
+/// The longest interval of [`at_least_every`](ControllerBuilder::at_least_every), which is the longest delay that the
+/// queue supports.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 impl<P: ControllerTarget> ControllerBuilder<P> {
-    /// Sets the delays after failures of a request. By default the delay of each request doubles from 5 ms to 1000 s.
-    /// [`limiter`](crate::limiter) has other rate limiters.
+    /// Sets the rate limiter, which decides how long a failed request waits for its retry. By default the delay of each
+    /// request doubles from 5 ms to 1000 s. [`limiter`](crate::limiter) has other rate limiters.
     pub fn rate_limiter(mut self, rate_limiter: impl RateLimiter<P::Key>) -> Self {
         self.options.rate_limiter = Some(Box::new(rate_limiter));
         self
@@ -30,13 +31,13 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
 
     /// Sets how often a request that fails is retried. The default is no limit; zero is no retry.
     ///
-    /// If the last retry fails, the request does not run again until something changes, and then has all its
-    /// retries again (CTRL-21). [`Context::is_last_attempt`] tells a reconcile that it is the last one, and
-    /// `steersman_controller_gave_up_total` counts the requests that were given up. A run that an event causes
-    /// before a retry is due costs no retry.
+    /// If the last retry fails, the request does not run again until something changes, and then has all its retries
+    /// again (CTRL-21). [`Context::is_last_attempt`] tells a reconcile that it is the last retry, and
+    /// `steersman_controller_gave_up_total` counts the last retries that failed. A run that an event causes before a
+    /// retry is due does not count as a retry.
     ///
-    /// Most controllers need no limit: the delay grows to 1000 s, and the cause of the failure may disappear without an
-    /// event.
+    /// Most controllers need no limit of retries: the delay between retries grows to 1000 s, and the cause of a failure
+    /// may disappear without an event.
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.options.settings.max_retries = Some(retries);
         self
@@ -81,8 +82,8 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     /// the difference is sent, if there is one.
     ///
     /// `write` is called after each reconcile that failed, panicked or was dropped past its deadline, before the
-    /// request is retried (CTRL-23). After a panic or a dropped reconcile the error has a text alone. The context is
-    /// that of the failed reconcile, with its [`attempt`](Context::attempt) and
+    /// request is retried (CTRL-23). After a panic or a dropped reconcile the error is only a text, without causes. The
+    /// context is that of the failed reconcile, with its [`attempt`](Context::attempt) and
     /// [`is_last_attempt`](Context::is_last_attempt). Nothing is written for an object that is gone. A failed write is
     /// logged as a warning, and changes nothing about the retry. The hook is dropped if it takes longer than
     /// [`deadline_grace`](Self::deadline_grace). After a conflict `write` runs again on the new object.
@@ -137,13 +138,14 @@ impl<K: TypedObject + HasConditions> ControllerBuilder<Primary<K>> {
     /// | `ReconcilePanicked` | panicked |
     /// | `ReconcileTimedOut` | was dropped past its deadline |
     ///
-    /// Earlier failures are not shown: by default the fifth failure comes 75 ms after the first. A report that would
-    /// change only the message is sent less and less often (CTRL-33). The text is visible to every reader of the
-    /// object. A builder has one hook for errors: the later call of this method or [`on_error`](Self::on_error) wins.
+    /// The first four failures in a row are not shown, because they may pass: by default the fifth comes only 75 ms
+    /// after the first. A report that would change only the message is sent less and less often (CTRL-33). The text is
+    /// visible to every reader of the object. A builder has one hook for errors: the later call of this method or
+    /// [`on_error`](Self::on_error) wins.
     pub fn report_failures(mut self) -> Self {
         self.hooks.on_error = Some(Box::new(|ctx, request, error| {
             let report = async move {
-                // CTRL-35: only a lasting failure is reported.
+                // CTRL-35: a failure that the next retries may overcome is not reported.
                 let Some(reason) = lasting_reason(ctx, error) else {
                     return;
                 };
@@ -172,10 +174,11 @@ impl<K: TypedObject + HasConditions> ControllerBuilder<Primary<K>> {
     }
 }
 
-/// The number of failures in a row that are not reported, because the next retries may succeed.
+/// The number of consecutive failures of a request that are not reported, because the next retry may succeed.
 const PASSING_FAILURES: u32 = 4;
 
-/// Returns the reason of a failure that lasts; `None` for one that the next retries may overcome.
+/// Returns the reason for the condition and the Event of a failure that lasts; `None` for a failure that the next
+/// retries may overcome.
 fn lasting_reason(ctx: &Context, error: &Error) -> Option<&'static str> {
     match error.downcast_ref::<NoResult>() {
         Some(NoResult::Panicked(_)) => Some("ReconcilePanicked"),
@@ -195,7 +198,8 @@ fn warn_of_refusal(refused: &steersman_client::Error) {
     );
 }
 
-/// Changes the status of the object of a request, if the object exists, and returns the object.
+/// Changes the status of the object of a request with `write`. Returns the object as it was read before; `None` if the
+/// object does not exist.
 async fn write_status<K: TypedObject>(
     ctx: &Context,
     request: &Request,

@@ -1,4 +1,4 @@
-//! Handle: the constructors of watches, and the sources that a builder makes of them.
+//! Handle: the constructors of watches, and the sources of requests that a builder makes of these watches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,8 @@ use crate::watch::in_clusters::ClusterWatch;
 use crate::watch::optional::OptionalWatch;
 use crate::watch::{AnySource, EventRoute, Sources};
 
-/// Implemented by each source of a [`Watch`] that fits a controller of `P`: a primary kind, or keyed requests.
+/// Implemented by each source of a [`Watch`] that a controller of `P` takes. `P` is a primary kind, or the type of
+/// keyed requests.
 ///
 /// No type of another crate implements the trait.
 #[diagnostic::on_unimplemented(
@@ -76,7 +77,8 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
         Self::of::<PartialObjectMeta<W>>(handler)
     }
 
-    /// Watches a kind that is known only at run time, like [`Watch::of`].
+    /// Watches a kind that is known only at run time; `handler` names the requests that an event causes, as for
+    /// [`Watch::of`].
     ///
     /// Objects are read as `W`s: `DynamicObject` for whole objects, `PartialObjectMeta<DynamicObject>` for
     /// metadata, or a type that several kinds decode to. A [`Kind`] comes from its parts, or from
@@ -107,7 +109,7 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
     /// Takes the objects of a channel; `handler` names the requests that an object causes, as if the object had just
     /// been created. See [`source::channel`](crate::source::channel()). In controller-runtime: `source.Channel`.
     ///
-    /// The end of the channel is no error, and the workers do not wait for it.
+    /// The end of the channel is no error, and the workers start without waiting for the channel.
     pub fn channel<W: TypedObject>(
         channel: Channel<W>,
         handler: impl EventHandler<W, P>,
@@ -134,7 +136,8 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
 
     /// Adds every request of a stream, for causes outside the cluster (controller-runtime: `source.Func`).
     ///
-    /// The stream is read as fast as it delivers requests. Its end is no error, and the workers do not wait for it.
+    /// The stream is read as fast as it delivers requests. The end of the stream is no error, and the workers start
+    /// without waiting for the stream.
     pub fn requests(requests: impl Stream<Item = P::Key> + Send + 'static) -> Self {
         Self::of_source(RequestStream(requests.boxed()))
     }
@@ -144,8 +147,9 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
     ///
     /// The first call is made after one interval, because the initial objects cause requests anyway, and each next
     /// interval begins when a call has ended. The function gets the client of the controller, so it can select objects
-    /// of the cache. An error, a panic, and a call that takes longer than the interval (at least 30 s) are logged,
-    /// counted in `steersman_controller_periodic_errors_total`, and lose the requests of that call alone (SRC-6).
+    /// of the cache. A call fails if it returns an error, panics, or takes longer than the interval and than 30 s. A
+    /// failed call is logged and counted in `steersman_controller_periodic_errors_total`, and only its own requests are
+    /// lost (SRC-6).
     ///
     /// ```
     /// use std::time::Duration;
@@ -200,12 +204,14 @@ impl<K: TypedObject> Watch<WatchedRequests<Primary<K>>> {
     /// controlling or not. The roles of `cargo steersman generate` let the program create, patch and delete objects of
     /// an owned kind, and only read those of another watch.
     ///
-    /// With a `PartialObjectMeta<C>` the watch needs metadata alone.
+    /// With a `PartialObjectMeta<C>` as the type, the server sends metadata alone, unless another reader needs whole
+    /// objects.
     pub fn owned<C: TypedObject>() -> Watch<WatchedKind<C, Primary<K>>> {
         Self::owned_as(Kind::of::<C>())
     }
 
-    /// Watches the objects of a kind that is known only at run time, like [`Watch::owned`].
+    /// Watches a kind that is known only at run time. An event of an object that an object of the primary kind controls
+    /// requests this owner, as for [`Watch::owned`].
     ///
     /// The watch needs metadata alone, and the server sends no more unless another reader needs whole objects.
     pub fn owned_kind(

@@ -1,4 +1,4 @@
-//! Driver: the changed objects of requests that wait in the queue.
+//! Driver: the table of the changed objects that requested the requests in the queue.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use crate::context::reason::{ChangedObject, ChangedObjects};
 use crate::request::RequestKey;
 
-/// The changed objects of requests that wait in the queue, by request. Cheap to clone; all clones are one table.
+/// For each request in the queue that a live event caused: the changed objects that requested it. Cheap to clone; all
+/// clones are one table.
 ///
 /// Only requests of live events have changes, so an initial list uses no memory here. A change is recorded before its
 /// request is added to the queue, and the run of the request removes it.
@@ -38,7 +39,7 @@ impl<R: RequestKey> PendingChanges<R> {
         }
     }
 
-    /// Removes the changes of a request that a worker has taken.
+    /// Removes and returns the changed objects of a request that a worker has taken from the queue.
     pub(crate) fn take(&self, request: &R) -> ChangedObjects {
         let mut by_request = self.by_request.lock();
         let changes = by_request.remove(request).unwrap_or_default();
@@ -49,5 +50,6 @@ impl<R: RequestKey> PendingChanges<R> {
     }
 }
 
-/// The capacity, in requests, that an empty table keeps.
+/// The largest capacity, in requests, that an empty table keeps. Without this limit, a burst of events would occupy
+/// memory for good.
 const KEPT: usize = 1024;

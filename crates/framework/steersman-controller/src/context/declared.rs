@@ -1,15 +1,15 @@
-//! Words: the kinds that a controller declared, as far as its reconciles need them.
+//! Words: the primary kind and the owned kinds of a controller, for the reconciles that read owned objects.
 
 use futures::future::{BoxFuture, FutureExt, TryFutureExt};
 use steersman_client::{Client, Error};
 use steersman_object::{Kind, ObjectKey, TypedObject};
 
-/// The kinds that a controller declared about the objects of its requests. The default is for a context without a
+/// The primary kind of a controller, and the kinds that it declared as owned. The default is for a context without a
 /// controller: no primary kind, and every kind may be owned.
 #[derive(Default)]
 pub(crate) struct DeclaredKinds {
     pub(crate) primary: Option<PrimaryKind>,
-    /// The kinds of `owns`; `None` means every kind.
+    /// The kinds that the builder's `owns` declared; `None` means that every kind may be owned.
     pub(crate) owned: Option<Vec<Kind>>,
 }
 

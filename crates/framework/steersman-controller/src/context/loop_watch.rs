@@ -1,4 +1,4 @@
-//! Driver: feeds the detector of loops with the writes, runs and events of one controller.
+//! Driver: reports the writes, runs and events of one controller to the detector of requests that trigger themselves.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,7 +17,8 @@ pub(crate) struct LoopWatch {
     controller: String,
     metrics: Metrics,
     detector: Mutex<LoopDetector>,
-    // Whether a request has written, and whether the fields of an object are recorded; readable without the lock.
+    // Whether the detector knows a write of any request, and whether it records the changed fields of any object. Most
+    // runs and events read only these flags, and do not wait for the lock of `detector`.
     has_writes: AtomicBool,
     observes: AtomicBool,
 }
@@ -34,7 +35,8 @@ impl LoopWatch {
     }
 
     pub(crate) fn begin(&self, request: &RequestId, reason: &RunReason) {
-        // The load is relaxed, because a run sees the earlier writes of its own request: the queue orders the runs.
+        // A relaxed load is enough: the queue orders the runs of a request, so this run sees that an earlier run of its
+        // request has written.
         if self.has_writes.load(Ordering::Relaxed) {
             let mut detector = self.detector.lock();
             detector.handle_begin(request, reason.only_changes(), now());
@@ -53,7 +55,8 @@ impl LoopWatch {
             return;
         };
         let value = |object: &K| serde_json::to_value(object).unwrap_or_default();
-        // The fields are compared outside the lock, because decoding takes time.
+        // The fields are compared outside the lock of `detector`, because decoding and comparing the objects takes
+        // time.
         let fields = changed_fields(&value(&old.object()), &value(&new.object()));
         self.detector
             .lock()

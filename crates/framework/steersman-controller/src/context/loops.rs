@@ -11,7 +11,8 @@ use steersman_object::{Kind, ObjectKey, ResourceVersion};
 
 use crate::context::reason::{ChangedObject, ObjectChange};
 
-/// The number of runs in a row that make a loop. A reconcile that converges in steps needs fewer.
+/// The number of consecutive runs, each caused by the write of the run before, that make a loop. A reconcile that
+/// reaches its goal in several steps needs fewer runs.
 pub(crate) const LOOP: u32 = 10;
 
 /// The longest time between the writes of two runs of a loop. A slower loop does no harm.
@@ -23,26 +24,28 @@ const BETWEEN_WARNINGS: Duration = Duration::from_secs(600);
 /// The largest number of objects that a controller's warnings name within [`BETWEEN_WARNINGS`].
 const MOST_WARNED: usize = 16;
 
-/// The number of tracked requests at which requests without recent writes are removed.
+/// The smallest number of tracked requests at which the detector removes requests without recent writes.
 const SWEEP_FROM: usize = 1024;
 
-/// The largest number of objects with changed fields that are recorded at a time.
+/// The largest number of objects with recorded changed fields at a time.
 const MOST_OBSERVED: usize = 16;
 
-/// The time for which the changed fields of an object are recorded, in which it may become a loop.
+/// How long the changed fields of an object are recorded: the longest time in which [`LOOP`] runs can write the object.
 const OBSERVED_FOR: Duration = LONGEST_ROUND.saturating_mul(LOOP);
 
-/// The largest number of objects written by one run that the detector follows.
+/// The largest number of written objects per run that the detector records; it ignores further writes of the run.
 const MOST_WRITES: usize = 64;
 
-/// The number of fields that a warning names.
+/// The largest number of changed fields that a warning names.
 const NAMED_FIELDS: usize = 3;
 
-/// The writes of the last runs of each request that writes.
+/// Detects requests that trigger themselves. For each request, it compares the writes of a run with the changes that
+/// cause the next run.
 #[derive(Debug, Default)]
 pub(crate) struct LoopDetector {
     requests: HashMap<RequestId, WritingRequest>,
-    /// The objects about to be named by a warning, with the fields that their events change.
+    /// The objects that a warning may name soon, with the fields that their events change, which the warning names,
+    /// too.
     observed: HashMap<(Kind, ObjectKey), ObservedObject>,
     sweep_at: usize,
     /// The objects that recent warnings have named, each with the time of its warning.
@@ -51,7 +54,7 @@ pub(crate) struct LoopDetector {
 
 #[derive(Debug)]
 struct WritingRequest {
-    /// The previous run's writes that caused this run; empty if anything else also caused it.
+    /// The writes of the previous run that caused the current run; empty if anything else also caused the current run.
     causes: Vec<OwnWrite>,
     writes: Vec<OwnWrite>,
     last: Instant,
@@ -73,16 +76,16 @@ struct OwnWrite {
     runs: u32,
 }
 
-/// What the detector found about one write.
+/// The detector's finding about one write: whether the write belongs to a loop, and whether a warning is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LoopFinding {
     Ordinary,
     InLoop,
-    /// The write belongs to a loop that is due for a warning.
+    /// The write belongs to a loop, and a warning about its object is due.
     Warn {
         /// The number of consecutive runs of the loop.
         runs: u32,
-        /// The fields that change, separated by commas.
+        /// The paths of the fields that change with each run, separated by commas.
         fields: String,
     },
 }
@@ -99,13 +102,13 @@ impl LoopDetector {
         self.requests.is_empty()
     }
 
-    /// Returns whether the changed fields of this object are recorded.
+    /// Returns whether the detector records the changed fields of this object.
     pub(crate) fn observes(&self, kind: &Kind, key: &ObjectKey) -> bool {
         let object = (kind.clone(), key.clone());
         !self.observed.is_empty() && self.observed.contains_key(&object)
     }
 
-    /// Returns whether the changed fields of any object are recorded.
+    /// Returns whether the detector records the changed fields of any object.
     pub(crate) fn observes_any(&self) -> bool {
         !self.observed.is_empty()
     }
@@ -117,7 +120,8 @@ impl LoopDetector {
         }
     }
 
-    /// Begins a run. `changes` are the changed objects if they alone caused the run.
+    /// Begins a run of a request. `changes` has the changed objects that caused the run; it is empty if anything else
+    /// also caused the run.
     pub(crate) fn handle_begin(
         &mut self,
         request: &RequestId,
@@ -173,7 +177,8 @@ impl LoopDetector {
             return LoopFinding::Ordinary;
         }
         let cause = writing.causes.iter_mut().find(is_it);
-        // The answer to a write that changes nothing has the version that the object had before.
+        // The server answers a write that changes nothing with the version that the object already had. Such a write
+        // causes no event, and belongs to no loop.
         if cause
             .as_ref()
             .is_some_and(|cause| cause.version == *version)
@@ -211,7 +216,8 @@ impl LoopDetector {
         }
         let fields = match observed {
             Some(observed) => observed.fields,
-            // The warning about a lasting loop waits for the next event, which tells the changed fields.
+            // The changed fields were not recorded. `observe` starts to record them, and a later write of the loop
+            // warns.
             None if self.observe(object.clone(), now) => return LoopFinding::InLoop,
             None => Vec::new(),
         };
@@ -225,8 +231,8 @@ impl LoopDetector {
         }
     }
 
-    /// Returns whether a loop of the object deserves a warning: no recent warning has named the object, and recent
-    /// warnings have named fewer than [`MOST_WARNED`] objects.
+    /// Returns whether a loop that writes the object is to be reported by a warning now: no recent warning has named
+    /// the object, and recent warnings have named fewer than [`MOST_WARNED`] objects.
     fn is_warning_due(&mut self, object: &(Kind, ObjectKey), now: Instant) -> bool {
         self.warned
             .retain(|_, at| now.saturating_duration_since(*at) < BETWEEN_WARNINGS);
@@ -245,7 +251,7 @@ impl LoopDetector {
         true
     }
 
-    /// Removes requests without recent writes when the table has grown.
+    /// Removes requests without recent writes when `requests` has grown to `sweep_at` entries.
     fn sweep(&mut self, now: Instant) {
         if self.requests.len() < self.sweep_at {
             return;
@@ -264,7 +270,8 @@ impl OwnWrite {
     }
 }
 
-/// Returns the paths of the first fields that differ, except those that the server changes with every write.
+/// Returns the paths of the first [`NAMED_FIELDS`] fields that differ, except fields that the server changes with every
+/// write.
 pub(crate) fn changed_fields(old: &Value, new: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare("", Some(old), Some(new), &mut found);

@@ -1,4 +1,4 @@
-//! Handle: reads of the objects that the object of a request controls.
+//! Handle: the methods of [`Context`] that read the objects that the object of a request controls.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ impl Context {
     ///
     /// [`ControllerError::NotOwned`] if the controller does not declare the kind with
     /// [`owns`](crate::ControllerBuilder::owns), so that no event of these objects would ever request their owner.
-    /// [`ControllerError::NoOwner`] if the requests of the controller do not stand for objects of a primary kind. Otherwise
-    /// the errors of [`Client::list`](steersman_client::Client::list).
+    /// [`ControllerError::NoOwner`] if the requests of the controller do not stand for objects of a primary kind.
+    /// Otherwise the errors of [`Client::list`](steersman_client::Client::list).
     ///
     /// # Cancel safety
     ///
@@ -46,7 +46,8 @@ impl Context {
         };
         for informer in self.client().cache().informers::<C>()? {
             if !informer.as_store().has_index(CONTROLLER_UID) {
-                // The call fails only if another caller has added the index meanwhile.
+                // The call fails only if another caller has added the index after the check above, so the error is
+                // ignored.
                 let _exists = informer.index_controller_uid();
             }
         }
@@ -54,10 +55,10 @@ impl Context {
         Ok(self.client().list::<C>(&list_options).await?)
     }
 
-    /// Returns the object of kind `C` and this name that the object of this request controls, from the
-    /// cache. A namespaced object is looked up in the namespace of the request.
+    /// Returns the object of kind `C` with this name from the cache, if the object of this request controls it. A
+    /// namespaced object is looked up in the namespace of the request.
     ///
-    /// `None` if there is no object of the name, or if the object of the request does not control it.
+    /// Returns `None` if no object has the name, or if the object of the request does not control the object.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use steersman_workqueue::Causes;
 
 use crate::request::ClusterName;
 
-/// The number of changed objects that one reason names.
+/// The largest number of changed objects that one [`RunReason`] names. Further changes are only counted.
 const NAMED: usize = 4;
 
 /// The cause of runs that live events request.
@@ -35,7 +35,7 @@ pub struct RunReason {
     attempt: u32,
 }
 
-/// A change of an object that requested a reconcile.
+/// A watched object with its last change, which requested a reconcile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangedObject {
@@ -51,13 +51,13 @@ pub struct ChangedObject {
     pub version: ResourceVersion,
 }
 
-/// What happened to an object.
+/// The last change of an object before a reconcile, as the cache observed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ObjectChange {
     /// The object appeared: it was created, or matches the selectors of the cache now.
     Created,
-    /// The object changed.
+    /// The object existed before, and was changed.
     Updated,
     /// The object disappeared: it was deleted, or no longer matches the selectors of the cache.
     Deleted,
@@ -92,8 +92,8 @@ impl RunReason {
 
     /// Returns the changed objects that requested this run: the first four, in the order of their events.
     ///
-    /// May be empty although [`is_event`](Self::is_event) is true: if the event arrived while the previous run began,
-    /// the reason of that run may name the object.
+    /// May be empty although [`is_event`](Self::is_event) is true: an event that arrives while the previous run begins
+    /// requests this run, but its object may be named by the reason of the previous run.
     pub fn changes(&self) -> impl ExactSizeIterator<Item = &ChangedObject> {
         self.changes.first.iter().map(|changed| &**changed)
     }
@@ -108,7 +108,8 @@ impl RunReason {
         self.causes.contains(EVENT)
     }
 
-    /// Returns whether an initial list requested this run: of the controller at its start, or of a further cluster.
+    /// Returns whether an initial list requested this run: a list at the start of the controller, or of a cluster that
+    /// was added later.
     pub fn is_initial(&self) -> bool {
         self.causes.contains(INITIAL)
     }
@@ -136,7 +137,8 @@ impl RunReason {
         is_retry.then_some(self.attempt)
     }
 
-    /// Returns the changed objects if nothing but changes requested this run and the reason names all changed objects.
+    /// Returns the changed objects, if nothing but changes requested this run and the reason names all of them;
+    /// otherwise an empty slice.
     pub(crate) fn only_changes(&self) -> &[Arc<ChangedObject>] {
         match self.causes == EVENT && self.changes.more == 0 {
             true => &self.changes.first,
@@ -211,7 +213,8 @@ impl fmt::Display for ChangedObject {
 // === impl ChangedObjects ===
 
 impl ChangedObjects {
-    /// Adds a change, which replaces an earlier change of the same object.
+    /// Adds a change. It replaces an earlier change of the same object; beyond [`NAMED`] objects, changes are only
+    /// counted.
     pub(crate) fn add(&mut self, changed: &Arc<ChangedObject>) {
         let is_same = |known: &&mut Arc<ChangedObject>| known.is_same_object(changed);
         if let Some(known) = self.first.iter_mut().find(is_same) {

@@ -1,4 +1,5 @@
-//! Handle: reports about an object: a Kubernetes Event, and conditions in its status.
+//! Handle: the methods of [`Context`] that report about an object: by a Kubernetes Event, and by conditions in its
+//! status.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use steersman_client::{Ensured, Error as ClientError};
@@ -13,7 +14,7 @@ pub(crate) struct ConditionsOf<K> {
     pub(crate) get_mut: fn(&mut K) -> &mut Vec<Condition>,
 }
 
-/// The values of a report for the conditions of an object.
+/// The values that a report writes into the conditions of an object.
 pub(crate) struct ProgressReport<'a> {
     pub(crate) progress: Progress,
     pub(crate) reason: &'a str,
@@ -123,7 +124,8 @@ impl Context {
 
     /// Returns whether a report of `error` may write conditions that differ in nothing but their messages.
     ///
-    /// CTRL-33: not for an error without a retry, because the write would request the object without a backoff.
+    /// CTRL-33: returns false for an error that is not retried, because the write would request the object without a
+    /// backoff.
     pub(crate) fn may_rewrite_messages(&self, error: &Error) -> bool {
         !error.is_terminal() && !self.is_last_attempt() && is_due(self.attempt())
     }
@@ -134,8 +136,8 @@ impl Context {
         conditions: ConditionsOf<K>,
         report: ProgressReport<'_>,
     ) -> Result<Ensured<K>, ClientError> {
-        // The conditions are made of the object that the reconcile observed. After a conflict the closure gets a newer
-        // object, with a generation that the reconcile has not observed.
+        // `like` has the generation of the object that the reconcile observed, so it is not made in the closure below.
+        // After a conflict the closure gets a newer object, with a generation that the reconcile has not observed.
         let (reason, message, now) = (report.reason, report.message, self.now());
         let like = status_conditions::condition(object, READY, UNKNOWN, reason, message, now);
         let status = self.client().status();
@@ -168,7 +170,8 @@ impl<K> Clone for ConditionsOf<K> {
 
 impl<K> Copy for ConditionsOf<K> {}
 
-/// Returns whether a report of this attempt may write a message that differs from the present one.
+/// Returns whether a report in this attempt may write conditions that differ only in their messages: in the attempts 0,
+/// 1, 2, 4, 8 and so on.
 fn is_due(attempt: u32) -> bool {
     attempt == 0 || attempt.is_power_of_two()
 }
@@ -186,7 +189,7 @@ pub(crate) fn differ_beyond_messages(present: &[Condition], updated: &[Condition
 mod tests {
     use super::*;
 
-    /// CTRL-33
+    /// CTRL-33: a status write that changes only messages is sent in the attempts 0, 1, 2, 4, 8 and so on.
     #[test]
     fn messages_alone_are_written_less_and_less_often() {
         let due: Vec<u32> = (0..40).filter(|attempt| is_due(*attempt)).collect();

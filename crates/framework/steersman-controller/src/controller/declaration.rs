@@ -1,4 +1,4 @@
-//! Words: the declarations of a controller that a program needs before the controller runs.
+//! Words: the declaration of a controller: its name, its kinds and the RBAC rules that it needs.
 
 use steersman_object::{Kind, PolicyRule};
 
@@ -6,7 +6,7 @@ use steersman_object::{Kind, PolicyRule};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ControllerDeclaration {
-    /// The name, as in logs and metrics.
+    /// The name of the controller, as in logs and metrics.
     pub name: String,
     /// The kind of the objects that the requests are about; `None` for [`Controller::keyed`](crate::Controller::keyed).
     pub primary: Option<Kind>,
@@ -24,7 +24,7 @@ pub struct ControllerDeclaration {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NeededRule {
-    /// The permission, as a rule of a role.
+    /// The permission, as a rule of a Role or ClusterRole.
     pub rule: PolicyRule,
     /// Why the controller needs the rule, as in "scales Deployments at night".
     pub reason: String,

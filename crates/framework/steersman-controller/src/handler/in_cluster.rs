@@ -1,4 +1,4 @@
-//! Machine: a handler with requests that name a cluster.
+//! Machine: the handler that adds the name of a cluster to the requests of another handler.
 
 use futures::future::{FutureExt, TryFutureExt};
 use steersman_cache::Cache;

@@ -112,7 +112,8 @@ impl<W: Object, K: TypedObject, P: TargetOf<K>> EventHandler<W, P> for Indexed<K
                     Ok(keys) => keys
                         .into_iter()
                         .for_each(|key| requests.add(P::Key::from(key))),
-                    // The cache does not hold the namespace of the event, so no object there can be requested.
+                    // The cache does not hold the namespace of the event's object, so it holds no object there to
+                    // request.
                     Err(error) if error.is_outside_scope() => {}
                     Err(error) => return Err(Error::from(error)),
                 }

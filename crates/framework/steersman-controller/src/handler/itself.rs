@@ -15,8 +15,8 @@ pub struct Itself {
 /// Requests the object of the event: the handler of the primary kind.
 ///
 /// A resync changes nothing, so it does not cut the object's backoff short. An update of only the status runs the
-/// object before its backoff ends, after a pause that doubles with each such run that fails (WQ-12), so that a
-/// reconcile that writes its status and then fails is not retried without a pause.
+/// object before its backoff ends, after a delay that doubles with each such run that fails (WQ-12), so that a
+/// reconcile that writes its status and then fails is not retried without a delay.
 #[must_use]
 pub fn itself() -> Itself {
     Itself::default()
@@ -43,7 +43,8 @@ impl<K: Object, P: ControllerTarget<Key: From<ObjectKey>>> EventHandler<K, P> fo
             (Some(_), Some(_)) if event.is_resync() => options.keep_backoff(),
             (Some(old), Some(new)) if is_status_only(old, new) => match self.sole_status_writer {
                 true => options.keep_backoff(),
-                // WQ-12: the update may be the controller's own, so the pause doubles with each run that fails.
+                // WQ-12: the controller itself may have written the status. So that a failing reconcile does not run in
+                // a tight loop, the delay of these runs doubles with each failure.
                 false => options.space_in_backoff(),
             },
             _ => options,
@@ -52,7 +53,8 @@ impl<K: Object, P: ControllerTarget<Key: From<ObjectKey>>> EventHandler<K, P> fo
     }
 }
 
-// Whether an update changes the status alone. Only a generation tells, so never for a kind without generations.
+// Returns whether an update changes the status alone: the generation and the compared metadata are equal. For a kind
+// without generations this is unknown, so the result is false.
 fn is_status_only<K: Object>(old: &Entry<K>, new: &Entry<K>) -> bool {
     old.uid() == new.uid()
         && old.generation().is_some()

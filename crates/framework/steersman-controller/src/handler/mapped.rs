@@ -41,7 +41,7 @@ where
     I: IntoIterator<Item: Into<P::Key>>,
 {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<P::Key>) {
-        // The old object is mapped, too, so that objects to which only the old object refers are requested.
+        // The function also gets the old object, so that objects to which only the old object refers are requested.
         for entry in [event.old(), event.current()].into_iter().flatten() {
             for request in (self.function)(&entry.object()) {
                 requests.add(request.into());

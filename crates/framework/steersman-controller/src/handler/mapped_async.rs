@@ -14,7 +14,7 @@ use crate::error::{Error, TookTooLong};
 use crate::handler::target::ControllerTarget;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
 
-/// How long the function may take for one event by default.
+/// The default of how long the function may take for one event.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Requests the keys that an asynchronous function returns; see [`mapped_async`].
@@ -26,25 +26,26 @@ pub struct MappedAsync<K, F> {
     kind: PhantomData<fn(&K)>,
 }
 
-/// Requests the keys that `function` returns for an object, which it may look up with a client. For an
-/// update, it is called for the old and then for the new object.
+/// Requests the keys that `function` returns for an object; the function gets a client to look them up. For an update,
+/// the function is called for the old and then for the new object.
 ///
-/// The client is the controller's: it reads from the cache. A read of a kind that has not synced waits for the sync. If
-/// the wait fails and the function returns the error, the function is called again after the sync (CTRL-43). A live
-/// read asks the server once per event.
+/// The client is that of the controller, which reads from the cache. A read of a kind that has not synced waits for the
+/// sync. If this wait fails and the function returns the error, the function is called again after the sync (CTRL-43).
+/// A live read asks the server once per event.
 ///
-/// The events of a watch are handled one after another, so a function that waits delays the later events
-/// of its watch, and of no other watch. Meanwhile their mailbox coalesces the events of one object. The
-/// workers start after the function has returned for all initial objects (CTRL-1).
+/// The events of a watch are handled one after another, so a function that waits delays the later events of its watch,
+/// and of no other watch. Meanwhile the later events of each object are coalesced into one. The workers start after the
+/// function has returned for all initial objects (CTRL-1).
 ///
-/// Any other error, a panic, and a call that takes longer than the [`limit`](MappedAsync::limit) lose the event: no
-/// request is added, and the failure is logged, counted in `steersman_controller_handler_errors_total` or
-/// `steersman_controller_handler_panics_total`, and shown by [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
-/// The event is not repeated, so the function itself should retry an operation that may fail for a moment.
+/// An error other than that of a kind without a sync, a panic, and a call that takes longer than the
+/// [`limit`](MappedAsync::limit) lose the event: no request is added, and the failure is logged, counted in
+/// `steersman_controller_handler_errors_total` or `steersman_controller_handler_panics_total`, and shown by
+/// [`ControllerStatus`](crate::ControllerStatus) (CTRL-6). The event is not repeated, so the function itself should
+/// retry an operation that may fail for a moment.
 ///
 /// # Cancel safety
 ///
-/// The function is dropped at an await when its controller stops, and at its limit.
+/// When the controller stops, and when a call exceeds its limit, the future of the function is dropped at an await.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Words: what the requests of a controller are about.
+//! Words: the types that say whether a controller's requests name objects of a primary kind or are of the program's own
+//! type.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ pub trait ControllerTarget: sealed::Sealed + 'static {
 )]
 pub trait TargetOf<K>: ControllerTarget<Key: From<ObjectKey>> {}
 
-/// The type parameter of a controller with requests for objects of the primary kind `K`.
+/// The type parameter of a [`ControllerBuilder`](crate::ControllerBuilder) for requests about objects of the primary
+/// kind `K`.
 #[derive(derive_more::Debug)]
 #[debug("Primary {{ .. }}")]
 pub struct Primary<K: TypedObject> {
@@ -36,7 +38,8 @@ pub struct Primary<K: TypedObject> {
     pub(crate) pause: PauseRule<K>,
 }
 
-/// The type parameter of a controller with requests of type `R`.
+/// The type parameter of a [`ControllerBuilder`](crate::ControllerBuilder) for requests of type `R`, without a primary
+/// kind.
 #[derive(derive_more::Debug)]
 #[debug("Keyed {{ .. }}")]
 pub struct Keyed<R> {

@@ -1,4 +1,4 @@
-//! Tables of handlers over events.
+//! Tests of the requests that each handler makes of an event.
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,7 +63,7 @@ fn an_object_requests_itself_whatever_happens_to_it() {
     }
 }
 
-// Group and kind decide; version and uid do not.
+// An owner reference is compared by group and kind; its version and uid do not count.
 #[test]
 fn owners_are_found_by_group_and_kind() {
     let event = created(owned(&[
@@ -82,14 +82,14 @@ fn owners_are_found_by_group_and_kind() {
     );
 }
 
-// A cluster-scoped owner has no namespace.
+// The key of a cluster-scoped owner has no namespace, although the owned object has one.
 #[test]
 fn a_cluster_scoped_owner_is_requested_without_a_namespace() {
     let event = created(owned(&[reference("v1", "Namespace", "shop", true)]));
     assert_eq!(keys(&owner::<Namespace>(), &event), ["shop"]);
 }
 
-// The former owner of a child that moves is requested as well.
+// If a child gets another owner, the former owner is requested as well.
 #[test]
 fn an_update_requests_former_and_present_owners() {
     let of = |name| owned(&[reference("apps/v1", "Deployment", name, true)]);
@@ -139,7 +139,7 @@ fn a_handler_may_make_requests_of_its_own_type() {
     assert_eq!(requests.iter().collect::<Vec<_>>(), ["shop"]);
 }
 
-// A request that counts its comparisons.
+// A request that counts how often it is compared, to show that the list of requests does not compare all pairs.
 #[derive(Clone, Debug)]
 struct Compared(u32, Arc<AtomicUsize>);
 
@@ -200,7 +200,7 @@ fn a_repeated_request_keeps_its_position_and_takes_the_new_options() {
             assert_eq!(request, number);
             assert_eq!(format!("{options:?}"), format!("{expected:?}"));
         }
-        // A drained buffer is an empty one.
+        // After `drain`, new requests can be added as to an empty list.
         requests.add(7);
         assert_eq!(requests.iter().collect::<Vec<_>>(), [&7]);
     }

@@ -1,4 +1,4 @@
-//! Tables of the steps that follow the events of a controller's life.
+//! Tests of the step that follows each event of a controller's life.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -36,7 +36,7 @@ fn stream_panicked() -> LifecycleEvent {
     LifecycleEvent::TaskEnded(TaskEnd::Pump(PumpEnd::StreamPanicked { message }))
 }
 
-/// CTRL-1
+/// CTRL-1: workers start after the initial objects of all watched kinds are in the queue.
 #[test]
 fn workers_start_when_every_initial_set_is_in_the_queue() {
     let now = start();
@@ -47,17 +47,17 @@ fn workers_start_when_every_initial_set_is_in_the_queue() {
     );
     let started = LifecycleStep::StartWorkers { reminded: false };
     assert_eq!(life.handle_event(LifecycleEvent::Synced, now), started);
-    // A controller that only has a stream of requests awaits no kind.
+    // A controller that only has a stream of requests awaits no kind, so its workers start at the first `Synced`.
     let mut life = Lifecycle::new("web", [], None, GRACE, now);
     assert_eq!(life.handle_event(LifecycleEvent::Synced, now), started);
 }
 
-/// CTRL-7
+/// CTRL-7: a controller waits for kinds without a limit, and logs each minute what it waits for.
 #[test]
 fn each_minute_of_the_wait_is_logged_with_the_first_kind_that_is_missing() {
     let now = start();
     let [first, second] = kinds();
-    // The longest limit reaches past the end of the clock, as no limit does.
+    // The end of the longest limit is beyond the range of the clock, so the controller waits as without a limit.
     for limit in [None, Some(Duration::MAX)] {
         let mut life = syncing(limit, now);
         assert_eq!(life.deadline(), Some(now + seconds(60)));
@@ -68,7 +68,7 @@ fn each_minute_of_the_wait_is_logged_with_the_first_kind_that_is_missing() {
         let reminded = life.handle_event(LifecycleEvent::DeadlinePassed, now + seconds(60));
         assert_eq!(reminded, LifecycleStep::Remind(first.clone()));
         life.handle_event(LifecycleEvent::Synced, now + seconds(61));
-        // A log line that came late delays the next one.
+        // After a log line that came five seconds late, the next log line is due a minute later.
         let reminded = life.handle_event(LifecycleEvent::DeadlinePassed, now + seconds(125));
         assert_eq!(reminded, LifecycleStep::Remind(second.clone()));
         assert_eq!(life.deadline(), Some(now + seconds(185)));
@@ -137,7 +137,7 @@ fn a_failing_task_stops_the_workers_and_is_the_result() {
         let now = start();
         let mut life = working(now);
         assert_eq!(life.handle_event(event, now), LifecycleStep::StopWorkers);
-        // Reconciles that had to be dropped do not hide the failure.
+        // The failure of the task stays the result, although reconciles had to be dropped as well.
         life.handle_event(LifecycleEvent::WorkersAborted(vec!["a".to_owned()]), now);
         assert_eq!(
             life.handle_event(LifecycleEvent::WritesEnded, now),
@@ -147,7 +147,7 @@ fn a_failing_task_stops_the_workers_and_is_the_result() {
     }
 }
 
-/// CTRL-9
+/// CTRL-9: a controller that stops waits for the writes of its own clients.
 #[test]
 fn writes_get_the_grace_that_the_workers_did_not_use() {
     let now = start();

@@ -1,4 +1,4 @@
-//! Waiters, permits and dropped futures.
+//! Tests of the permits of a limit, also when the future of a waiting worker is dropped.
 
 use futures::FutureExt;
 
@@ -10,7 +10,7 @@ fn limit(permits: usize) -> (ReconcileLimit, LimitUser) {
     (limit, user)
 }
 
-// CTRL-10
+// CTRL-10: controllers that share a limit run at most its number of reconciles at once.
 #[tokio::test(start_paused = true)]
 async fn at_most_the_permitted_number_is_in_use() {
     let (limit, user) = limit(2);
@@ -26,7 +26,7 @@ async fn at_most_the_permitted_number_is_in_use() {
     assert_eq!(limit.in_use(), 0);
 }
 
-// CTRL-10
+// CTRL-10: a permit that was granted to a dropped future is free again.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_waiter_returns_the_permit_that_it_was_given() {
     let (limit, user) = limit(1);

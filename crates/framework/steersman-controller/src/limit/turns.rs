@@ -44,7 +44,8 @@ impl Turns {
         Some(waiter)
     }
 
-    /// Returns a permit to the limit, and grants it to the next waiting worker, if there is one.
+    /// Returns a permit to the limit, and grants it to the next waiting worker. Returns the number of that worker's
+    /// wait; `None` if no worker waits.
     pub(crate) fn handle_return(&mut self) -> Option<WaiterNumber> {
         let granted = self.line.pop_front().and_then(|(user, mut waiters)| {
             let waiter = waiters.pop_front();
@@ -85,7 +86,7 @@ impl Turns {
 mod tests {
     use super::*;
 
-    // CTRL-10
+    // CTRL-10: each waiting controller gets one permit before another controller gets its second.
     #[test]
     fn users_take_turns_however_many_waiters_one_of_them_has() {
         let mut turns = Turns::new(1);
@@ -104,7 +105,7 @@ mod tests {
         assert_eq!((turns.handle_return(), turns.free), (None, 1));
     }
 
-    // CTRL-10
+    // CTRL-10: a worker that stops waiting gets no permit, and no permit is lost.
     #[test]
     fn a_waiter_that_leaves_gets_no_permit_and_loses_none() {
         let mut turns = Turns::new(1);

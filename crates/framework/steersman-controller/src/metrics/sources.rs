@@ -1,4 +1,4 @@
-//! Words: the metrics of the sources of one controller.
+//! Words: the metrics of one controller's asynchronous handlers, polls and periodic sources.
 
 use prometheus::{IntCounter, IntCounterVec, Registry};
 use steersman_object::Kind;

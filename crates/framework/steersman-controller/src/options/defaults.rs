@@ -8,10 +8,11 @@ use steersman_workqueue::Priority;
 use crate::error::ControllerError;
 use crate::limit::ReconcileLimit;
 
-/// The grace after a deadline if no setting says otherwise.
+/// How long a reconcile may go on after its deadline, if no setting says otherwise.
 const DEADLINE_GRACE: Duration = Duration::from_secs(5);
 
-/// The settings of a controller. Where a setting is not set, the next source of [`ControllerDefaults`] decides.
+/// The settings of a controller. A setting that is not set has the value of the next source in the order of
+/// [`ControllerDefaults`].
 ///
 /// The methods have the names and the defaults of the methods of [`ControllerBuilder`](crate::ControllerBuilder).
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -65,7 +66,8 @@ pub struct ControllerDefaults {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ResolvedSettings {
     pub(crate) max_concurrent_reconciles: usize,
-    /// The first and the longest delay after a failure; `None` means the rate limiter that the builder set.
+    /// The first and the longest delay after a failure; `None` means the rate limiter of the builder, or the default
+    /// one.
     pub(crate) backoff: Option<(Duration, Duration)>,
     /// Whether `backoff` was set for the controller's name, and so replaces the rate limiter of its builder.
     pub(crate) backoff_is_named: bool,
@@ -81,7 +83,8 @@ pub(crate) struct ResolvedSettings {
 // === impl ResolvedSettings ===
 
 impl ResolvedSettings {
-    /// Returns the longest time of a reconcile: its deadline and the grace after it; `None` without a deadline.
+    /// Returns the longest time that a reconcile may take: its deadline and the grace after it; `None` without a
+    /// deadline.
     pub(crate) fn longest_reconcile(&self) -> Option<Duration> {
         let deadline = self.deadline?;
         Some(deadline.saturating_add(self.deadline_grace))
@@ -105,7 +108,8 @@ impl ControllerSettings {
     /// Sets the first and the longest delay of a request that failed; the delay doubles with each failure.
     /// The default is 5 ms to 1000 s; zero is an error of the manager.
     ///
-    /// Settings of a named controller replace the rate limiter that its builder set.
+    /// In the settings of a [named](ControllerDefaults::named) controller, these delays replace the rate limiter that
+    /// its builder set.
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.backoff = Some((first, longest));
         self
@@ -130,7 +134,7 @@ impl ControllerSettings {
     }
 
     /// Sets the priority of requests that initial lists and resyncs cause. The default is [`Priority::LOW`];
-    /// [`Priority::NORMAL`] gives them the priority of live events.
+    /// [`Priority::NORMAL`] gives these requests the priority of live events.
     pub fn initial_priority(mut self, priority: Priority) -> Self {
         self.initial_priority = Some(priority);
         self
@@ -170,12 +174,13 @@ impl ControllerSettings {
 // === impl ControllerDefaults ===
 
 impl ControllerDefaults {
-    /// Makes defaults without any setting and without a limit.
+    /// Makes defaults in which nothing is set, without a limit of reconciles.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the settings of every controller, for each setting that neither its code nor the settings of its name set.
+    /// Sets the settings of every controller. Each applies where neither the code of a controller nor the settings for
+    /// its name set a value.
     pub fn every(mut self, settings: ControllerSettings) -> Self {
         self.every = settings;
         self
@@ -187,18 +192,18 @@ impl ControllerDefaults {
         self
     }
 
-    /// Sets the limit of reconciles that run at once over all controllers. By default there is none.
+    /// Sets the limit of reconciles that run at once over all controllers. By default there is no limit.
     pub fn reconcile_limit(mut self, limit: ReconcileLimit) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// Returns the names of the controllers with [settings of their own](Self::named), in order.
+    /// Returns the names of the controllers with [settings of their own](Self::named), sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
     }
 
-    /// Checks that controllers can run with the settings.
+    /// Checks that with these settings requests can run, and that a failed request waits before its retry.
     ///
     /// # Errors
     ///
@@ -244,7 +249,7 @@ mod tests {
         ControllerSettings::new().max_concurrent_reconciles(count)
     }
 
-    // CTRL-11
+    // CTRL-11: of several values of a setting, the first in the order of `ControllerDefaults` applies.
     #[test]
     fn a_named_setting_wins_over_code_and_code_over_the_setting_of_every_controller() {
         let defaults = ControllerDefaults::new()
@@ -258,7 +263,7 @@ mod tests {
         assert_eq!(of("a", &workers(3)), (4, nine));
         assert_eq!(of("b", &workers(3)), (3, nine));
         assert_eq!(of("b", &ControllerSettings::new()), (2, nine));
-        // Zero is a decision: the code removes the deadline of every controller.
+        // A deadline of zero counts as set: the code removes the deadline that the settings of every controller have.
         assert_eq!(
             of("b", &ControllerSettings::new().deadline(Duration::ZERO)),
             (2, None)

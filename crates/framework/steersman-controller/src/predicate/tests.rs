@@ -1,5 +1,4 @@
-//! Tables of predicates over events of Deployments (which count generations) and ConfigMaps (which
-//! do not).
+//! Tests of predicates with events of Deployments, which have generations, and ConfigMaps, which have none.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +49,8 @@ fn deleted<K: Object>(last_known: Entry<K>) -> Event<K> {
     Event::deleted(last_known, Certainty::FinalStateUnknown)
 }
 
-// A change of the generation alone counts, and a request for deletion counts the generation up.
+// Each update changes one part of the object. `generation_changed` passes new generations, requests for deletion and
+// objects with another uid.
 #[test]
 fn each_change_passes_its_own_predicate() {
     let base = || deployment(|_| {});
@@ -104,7 +104,7 @@ fn creations_and_deletes_pass_every_comparison() {
         let entry = || deployment(|_| {});
         assert!(predicate.passes(&Event::created(entry(), Origin::Initial)));
         assert!(predicate.passes(&Event::created(entry(), Origin::Live)));
-        // An owned object that was deleted with an unchanged generation and no deletion timestamp.
+        // A delete passes although the last known object has the same generation as before and no deletion timestamp.
         assert!(predicate.passes(&deleted(entry())));
     }
 }

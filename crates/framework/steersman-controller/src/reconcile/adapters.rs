@@ -1,4 +1,4 @@
-//! Driver: reconcilers made of functions, and reconcilers of erased types.
+//! Driver: reconcilers made of functions, and reconcilers without their Rust type.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct FromFn<F> {
     function: F,
 }
 
-/// A reconciler of an erased type; see [`boxed`].
+/// A reconciler without its Rust type; see [`boxed`].
 #[derive(Clone, derive_more::Debug)]
 #[debug("BoxReconciler {{ .. }}")]
 pub struct BoxReconciler<R = Request> {
@@ -46,7 +46,7 @@ pub fn from_fn<F>(function: F) -> FromFn<F> {
     FromFn { function }
 }
 
-/// Erases the type of a reconciler, so that a collection can hold several.
+/// Erases the Rust type of a reconciler, so that one collection can hold reconcilers of several types.
 pub fn boxed<R: Send + 'static>(reconciler: impl Reconciler<R>) -> BoxReconciler<R> {
     BoxReconciler {
         inner: Arc::new(reconciler),

@@ -17,7 +17,7 @@ use crate::error::{ControllerError, Error};
 /// The reason of the Event and of the conditions of a clean-up that keeps failing.
 const FAILED: &str = "CleanUpFailed";
 
-/// The finalizers of one controller for objects of kind `K`, each with the clean-up that it stands for.
+/// The finalizers that one controller adds to objects of kind `K`, each with its clean-up.
 ///
 /// [`run`](Self::run) adds the finalizers before the reconcile creates anything, and cleans up on deletion.
 ///
@@ -78,9 +78,9 @@ pub enum Finalized<K> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum CleanUp {
-    /// Nothing is left, and the finalizer can be removed.
+    /// Nothing is left to clean up, and the finalizer can be removed.
     Done,
-    /// Something is left: the clean-up runs again after this time.
+    /// Something is left to clean up: the clean-up runs again after this time.
     After(Duration),
 }
 
@@ -102,7 +102,7 @@ impl<K: TypedObject> Finalizers<K> {
         }
     }
 
-    /// Adds a finalizer with its clean-up, behind the others.
+    /// Adds a finalizer with its clean-up to the end of the list.
     ///
     /// Kubernetes requires names of the form `domain/name`. A clean-up must succeed if nothing is left: it runs again
     /// if the removal of its finalizer fails.
@@ -118,7 +118,8 @@ impl<K: TypedObject> Finalizers<K> {
         self
     }
 
-    /// Sets for how long an object is being deleted before a failing clean-up is reported. The default is one minute.
+    /// Sets how long an object must have been in deletion before a failing clean-up is reported. The default is one
+    /// minute.
     pub fn report_after(mut self, failing_for: Duration) -> Self {
         self.failing_for = failing_for;
         self
@@ -137,8 +138,8 @@ impl<K: TypedObject> Finalizers<K> {
     /// Adds the finalizers that an object lacks, in one request, or cleans up if it is being deleted.
     ///
     /// The clean-ups run in the order of the list, one at a time. After each clean-up its finalizer is removed, so that
-    /// a later failure does not repeat it (CTRL-34). Finalizers of other controllers stay, even if they change
-    /// meanwhile. An object that was deleted meanwhile is cleaned up and gets no finalizers.
+    /// a failure of a later clean-up does not repeat it (CTRL-34). Finalizers of other controllers stay, even if they
+    /// change meanwhile. An object that was deleted meanwhile is cleaned up and gets no finalizers.
     ///
     /// # Errors
     ///
@@ -161,7 +162,7 @@ impl<K: TypedObject> Finalizers<K> {
             Err(error) => return Err(error.into()),
         };
         match object.is_being_deleted() {
-            // The object was deleted after the cache read it.
+            // The response of the server shows a deletion that the object from the cache did not show.
             true => self.clean_up(ctx, object).await,
             false => Ok(Finalized::Live(object)),
         }
@@ -190,7 +191,8 @@ impl<K: TypedObject> Finalizers<K> {
                     });
                 }
             }
-            // CTRL-34: the finalizer is removed before the next clean-up: a failure there must not repeat this one.
+            // CTRL-34: the finalizer is removed before the next clean-up begins. Otherwise a failure of the next
+            // clean-up would repeat this one.
             let removed = ctx.client().remove_finalizer(&*object, &step.finalizer);
             object = match removed.await {
                 Ok(removed) => removed.into_object(),
@@ -202,7 +204,7 @@ impl<K: TypedObject> Finalizers<K> {
         Ok(Finalized::Leaving(Action::done()))
     }
 
-    /// Reports a failed clean-up if the object has been in deletion for long enough.
+    /// Reports a failed clean-up if the object has been in deletion for the time of `report_after`.
     async fn report_failure(
         &self,
         ctx: &Context,
@@ -228,7 +230,8 @@ impl<K: TypedObject> Finalizers<K> {
         }
     }
 
-    /// Removes the report of a failed clean-up if finalizers of other controllers keep the object.
+    /// Replaces the conditions of a failed clean-up after all clean-ups have succeeded, if finalizers of other
+    /// controllers keep the object.
     async fn report_end(&self, ctx: &Context, object: &K) {
         let Some(conditions) = self.conditions else {
             return;
@@ -253,13 +256,15 @@ impl<K: TypedObject> Finalizers<K> {
     }
 
     fn is_overdue(&self, deleted: Timestamp, now: Timestamp) -> bool {
-        // A deletion time ahead of this clock gives a negative span, which is no reason to report.
+        // A deletion time ahead of the local clock gives a negative span, which no `Duration` can hold: the clean-up is
+        // not overdue.
         let failing_for = Duration::try_from(now.duration_since(deleted));
         failing_for.is_ok_and(|failing_for| failing_for >= self.failing_for)
     }
 }
 
-/// Logs that the conditions of a failed clean-up could not be written; the error of the clean-up is returned instead.
+/// Logs that the conditions could not be written. The reconcile does not fail because of this error: its result is that
+/// of the clean-ups.
 fn unreported(error: Option<steersman_client::Error>) {
     if let Some(error) = error.filter(|error| !error.is_not_found()) {
         let error = steersman_object::report(&error);

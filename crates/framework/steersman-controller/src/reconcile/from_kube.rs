@@ -31,7 +31,7 @@ pub trait KubeActions: Sized {
     /// Runs the request again after `delay`: [`Action::requeue_after`].
     fn requeue(delay: Duration) -> Self;
 
-    /// Requests nothing: [`Action::done`].
+    /// Runs the request again only when something changes: [`Action::done`].
     fn await_change() -> Self;
 }
 
@@ -131,7 +131,7 @@ where
     }
 }
 
-/// Returns the result of a run that failed with `error`, for which the error policy wants `action`.
+/// Returns the result of a reconcile that failed with `error`, for which the error policy returned `action`.
 fn after_error(
     action: Action,
     error: impl StdError + Send + Sync + 'static,

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::reconcile::Reconciler;
 use crate::request::Request;
 
-/// One call of a reconciler, as the services of [`layered`] get it.
+/// One call of a reconciler: the request that the tower services of [`layered`] get.
 #[derive(Clone, Debug)]
 pub struct ReconcileCall<R = Request> {
     /// The context that the reconciler gets: client, events, clock and cancellation.
@@ -37,7 +37,8 @@ pub struct Layered<S> {
     service: S,
 }
 
-/// The error of a reconciler inside the layers. The type keeps a terminal error terminal.
+/// An error of the innermost reconciler, on its way through the layers. [`failure`] finds this type among the causes of
+/// an error, so that a terminal error stays terminal.
 #[derive(derive_more::Debug, derive_more::Display)]
 #[debug("{_0:?}")]
 struct LayeredFailure(Error);
@@ -98,7 +99,8 @@ where
     S::Future: Send,
 {
     async fn reconcile(&self, ctx: &Context, request: R) -> Result<Action, Error> {
-        // Each call has its own clone, because a service that is ready serves one call.
+        // Each reconcile calls a clone of the service, because several reconciles run at once, and `call` needs a
+        // `&mut` service.
         let service = self.service.clone();
         let ctx = ctx.clone();
         let called = service.oneshot(ReconcileCall { ctx, request });

@@ -1,4 +1,4 @@
-//! Driver: keeps requests for paused objects from a reconciler.
+//! Driver: ends requests for paused objects before they reach the reconciler.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::status::ControllerStatus;
 /// Decides which objects of a kind are paused, and where a pause is reported.
 #[derive(Clone)]
 pub(crate) struct PauseRule<K> {
-    /// An object is paused while one of these returns true.
+    /// The functions that decide whether an object is paused: an object is paused while at least one returns true.
     pub(crate) rules: Vec<IsPaused<K>>,
     pub(crate) conditions: Option<ConditionsOf<K>>,
 }
@@ -32,15 +32,15 @@ pub(crate) struct PausePredicate<K> {
     rule: PauseRule<K>,
 }
 
-/// A reconciler that ends the requests for paused objects without running.
+/// A reconciler that ends requests for paused objects, and passes all other requests to `inner`.
 pub(crate) struct Pausing<K> {
     rule: PauseRule<K>,
     status: ControllerStatus,
     inner: BoxReconciler,
 }
 
-/// Returns the rule that an object with this annotation is paused, unless the value is `false`; for
-/// [`ControllerBuilder::pause_when`](crate::ControllerBuilder::pause_when).
+/// Returns a function for [`ControllerBuilder::pause_when`](crate::ControllerBuilder::pause_when): an object is paused
+/// if it has this annotation with a value other than `false`.
 pub fn annotation<K: Object>(
     name: impl Into<String>,
 ) -> impl Fn(&K) -> bool + Clone + Send + Sync + 'static {
@@ -87,7 +87,8 @@ impl<K: Object> PauseRule<K> {
 }
 
 impl<K: TypedObject> PauseRule<K> {
-    /// Sets the condition `Paused` of a paused object, and removes it from any other. Sends nothing without a change.
+    /// Sets the condition `Paused` of a paused object, and removes it from an object that is not paused. Sends no
+    /// request if the conditions stay the same.
     async fn report(&self, ctx: &Context, object: &K, is_paused: bool) -> Result<(), Error> {
         let Some(conditions) = self.conditions else {
             return Ok(());
@@ -118,7 +119,8 @@ impl<K: TypedObject> PauseRule<K> {
 
 impl<K: Object> Predicate<K> for PausePredicate<K> {
     fn passes(&self, event: &Event<K>) -> bool {
-        // The objects are decoded only for updates that the predicate of the watch refuses.
+        // The rule of the pause needs decoded objects, so it is asked only about updates that the predicate of the
+        // watch refuses.
         self.inner.passes(event)
             || match (event.old(), event.current()) {
                 (Some(old), Some(new)) if !event.is_resync() => {

@@ -10,8 +10,8 @@ use crate::request::Request;
 
 /// Returns the object of a request from the cache; `None` if it does not exist, or is outside the scope of the cache.
 ///
-/// CTRL-42: a namespace may be removed from the cache while its requests wait. A retry would not find the object,
-/// either, and if the namespace is added again, its objects are requested anew.
+/// CTRL-42: a namespace may be removed from the cache while its requests wait. A retry would not find the object
+/// either, so the request ends. If the namespace is added again, all its objects are requested.
 pub(super) async fn requested_object<K: TypedObject>(
     ctx: &Context,
     request: &Request,

@@ -11,13 +11,16 @@ use steersman_object::Kind;
 use crate::error::ControllerError;
 use crate::status::ControllerStatus;
 
-/// One receiver per subscription, in the order of the watches. It resolves when the initial objects are in the queue.
+/// For each subscription, in the order of the watches, a receiver that resolves when the requests of the initial
+/// objects are in the queue.
 pub(crate) type InitialSets = VecDeque<oneshot::Receiver<()>>;
 
-/// Waits until all initial objects of the first watch are in the queue, and removes its receiver. Cancel safe.
+/// Waits until all initial objects of the first subscription in `initial` are in the queue, and removes its receiver.
+/// Returns at once if `initial` is empty. Cancel safe.
 pub(crate) async fn next_synced(initial: &mut InitialSets) {
     if let Some(synced) = initial.front_mut() {
-        // The watch has ended before its initial objects were in the queue, which the end of its task reports.
+        // The watch has ended before its initial objects were in the queue. The end of its task reports that, so this
+        // future never resolves.
         if synced.await.is_err() {
             pending::<()>().await;
         }
@@ -25,11 +28,11 @@ pub(crate) async fn next_synced(initial: &mut InitialSets) {
     }
 }
 
-/// Logs what a controller waits for (CTRL-7).
+/// Logs which kinds a controller waits for, and why they have not synced (CTRL-7).
 pub(crate) fn remind(status: &ControllerStatus, kind: &Kind) {
     tracing::warn!(
         controller = status.controller(),
-        // The field is the last one and has no quotes, because it may hold an RBAC rule to copy.
+        // This field of the log line is the last one and has no quotes, because it may hold an RBAC rule to copy.
         waiting_for = %describe(&status.waiting_for(), kind),
         "the controller waits for the first sync of what it watches, and starts by itself after that; \
          other controllers go on"
@@ -49,7 +52,8 @@ pub(crate) fn sync_error(
     }
 }
 
-/// Describes why kinds have not synced. If all have synced, the objects of `first` are not yet in the queue.
+/// Describes why the kinds in `waiting_for` have not synced. If it is empty, the cache has all objects, but those of
+/// `first` are not all in the queue yet.
 fn describe(waiting_for: &[Unsynced], first: &Kind) -> String {
     if waiting_for.is_empty() {
         return format!(

@@ -5,17 +5,18 @@ use std::time::{Duration, Instant};
 
 use crate::request::RequestKey;
 
-/// How long a reconcile may take if the controller has no deadline.
+/// If the controller has no deadline, a reconcile takes too long after this time.
 const WITHOUT_DEADLINE: Duration = Duration::from_secs(600);
 
 /// The time between two searches for reconciles that take too long.
 pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_secs(60);
 
-/// The reconciles of one controller that took too long at the last search.
+/// Searches for reconciles of one controller that take too long, and knows those that the last search found.
 #[derive(Debug)]
 pub(crate) struct OverdueReconciles<R> {
     limit: Duration,
-    /// The requests that were reported, each with the start of its reconcile.
+    /// The reconciles that the last search found, as request and start time. The next search does not report them
+    /// again.
     reported: HashSet<(R, Instant)>,
 }
 
@@ -23,13 +24,13 @@ pub(crate) struct OverdueReconciles<R> {
 pub(crate) struct Overdue<R> {
     /// The number of running reconciles that take too long.
     pub(crate) count: usize,
-    /// The reconciles that this search is the first to find, each with its time so far.
+    /// The reconciles that no earlier search has found: each request, with the time since the reconcile began.
     pub(crate) new: Vec<(R, Duration)>,
 }
 
 impl<R: RequestKey> OverdueReconciles<R> {
-    /// Makes a search without earlier findings. `longest` is the deadline of a reconcile plus its grace; a reconcile
-    /// that takes twice as long takes too long.
+    /// Makes the state before the first search. `longest` is the deadline of a reconcile plus its grace; a reconcile
+    /// takes too long if it takes more than twice this time.
     pub(crate) fn new(longest: Option<Duration>) -> Self {
         Self {
             limit: longest.map_or(WITHOUT_DEADLINE, |longest| longest.saturating_mul(2)),
@@ -56,7 +57,7 @@ impl<R: RequestKey> OverdueReconciles<R> {
 mod tests {
     use super::*;
 
-    // CTRL-25
+    // CTRL-25: a reconcile that takes too long is counted at each search, and named by one warning.
     #[test]
     fn each_reconcile_that_takes_too_long_is_found_once() {
         let start = tokio::time::Instant::now().into_std();

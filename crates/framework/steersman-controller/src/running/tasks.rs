@@ -13,7 +13,8 @@ use crate::lifecycle::TaskEnd;
 use crate::request::RequestKey;
 use crate::watch::PumpEnd;
 
-/// The time for which aborted workers may go on: a reconcile that blocks its thread does not end.
+/// How long to wait for the end of aborted workers. The wait is limited, because a reconcile that blocks its thread
+/// does not end.
 const ABORT_GRACE: Duration = Duration::from_secs(1);
 
 /// The tasks of one controller. Dropping the value aborts them, so that none outlives the controller.
@@ -36,7 +37,7 @@ impl ControllerTasks {
         self.workers.spawn(run);
     }
 
-    /// Waits until a task ends. Cancel safe.
+    /// Waits until the next pump or worker ends, and returns how it ended. Cancel safe.
     pub(crate) async fn ended(&mut self) -> TaskEnd {
         tokio::select! {
             Some(end) = self.pumps.join_next(), if !self.pumps.is_empty() => match end {
@@ -56,7 +57,7 @@ impl ControllerTasks {
         while self.workers.join_next().await.is_some() {}
     }
 
-    /// Aborts the workers, and returns the requests that they were reconciling, in order.
+    /// Aborts the workers, and returns the requests that they were reconciling, sorted by their text.
     pub(crate) async fn abort_workers<R: RequestKey>(&mut self, queue: &Queue<R>) -> Vec<String> {
         // The requests are read before the abort, because the queue forgets the requests of aborted workers.
         let held = queue.held();

@@ -16,7 +16,7 @@ use crate::context::reason::STREAM;
 use crate::handler::target::ControllerTarget;
 use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 
-/// The default bound of a [`channel`], in objects, as of controller-runtime's `source.Channel`.
+/// The default bound of a [`channel`], in objects. controller-runtime's `source.Channel` has the same default.
 pub const DEFAULT_CHANNEL_BOUND: usize = 1024;
 
 /// Makes a channel that holds at most [`DEFAULT_CHANNEL_BOUND`] objects; see [`Channel`].
@@ -41,7 +41,7 @@ pub fn channel<T>() -> (ChannelSender<T>, Channel<T>) {
 /// Makes a channel that holds at most `objects` objects; see [`Channel`]. Zero counts as one.
 pub fn channel_with_bound<T>(objects: usize) -> (ChannelSender<T>, Channel<T>) {
     let bound = objects.clamp(1, tokio::sync::Semaphore::MAX_PERMITS);
-    // CTRL-41: the channel has a bound.
+    // CTRL-41: the channel has a bound, so that `send` waits while the channel is full.
     let (sender, receiver) = mpsc::channel(bound);
     (ChannelSender { sender }, Channel { receiver })
 }
@@ -50,8 +50,8 @@ pub fn channel_with_bound<T>(objects: usize) -> (ChannelSender<T>, Channel<T>) {
 ///
 /// [`Watch::channel`](crate::Watch::channel) takes a channel of Kubernetes objects. Each object counts as a creation
 /// (controller-runtime: `GenericEvent`): the filters, the predicate and the handler of the channel decide about it, and
-/// a panic of these costs that object alone (CTRL-6). A channel of other values is a stream of `Arc`s, to be mapped to
-/// requests for [`Watch::requests`](crate::Watch::requests).
+/// a panic of one of these loses that object alone (CTRL-6). A channel of other values is a stream of `Arc`s, to be
+/// mapped to requests for [`Watch::requests`](crate::Watch::requests).
 ///
 /// The controller takes objects from its start to its end. Before the start objects wait in the channel up to its
 /// bound, also on a replica that does not lead. At the end the waiting objects are dropped, and later sends fail.
@@ -69,7 +69,7 @@ pub struct ChannelSender<T> {
     sender: mpsc::Sender<Arc<T>>,
 }
 
-/// An object that the channel did not take.
+/// An object that [`ChannelSender::send`] or [`ChannelSender::try_send`] could not send, with the reason.
 #[derive(derive_more::Debug, derive_more::IsVariant, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unsent<T> {
@@ -95,7 +95,7 @@ impl<T> ChannelSender<T> {
     ///
     /// # Errors
     ///
-    /// [`Unsent::Closed`].
+    /// [`Unsent::Closed`] if the controller has ended or the channel was dropped.
     ///
     /// # Cancel safety
     ///
@@ -109,7 +109,8 @@ impl<T> ChannelSender<T> {
     ///
     /// # Errors
     ///
-    /// [`Unsent::Full`], [`Unsent::Closed`].
+    /// [`Unsent::Full`] if the channel is full, [`Unsent::Closed`] if the controller has ended or the channel was
+    /// dropped.
     pub fn try_send(&self, object: impl Into<Arc<T>>) -> Result<(), Unsent<T>> {
         let sent = self.sender.try_send(object.into());
         sent.map_err(|unsent| match unsent {

@@ -1,4 +1,4 @@
-//! Driver: a source that adds requests at an interval.
+//! Driver: a source that calls a function at an interval, and adds the requests that the function returns.
 
 use std::fmt::Display;
 use std::hash::{BuildHasher as _, RandomState};
@@ -17,10 +17,10 @@ use crate::watch::{AnySource, PumpEnd, Sink};
 
 /// The shortest interval of a periodic source.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// The shortest time limit of a call.
+/// The time limit of a call is the interval, but never shorter than this.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Adds the requests that a function returns, at an interval.
+/// A source of requests that calls a function at an interval, and adds the requests that the function returns.
 pub(crate) struct Periodic<R> {
     every: Duration,
     function: PeriodicFunction<R>,

@@ -15,9 +15,9 @@ use crate::error::Error;
 
 /// The shortest interval of a poll.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// The number of calls in progress by default.
+/// The default of the largest number of calls in progress, over all objects.
 const CONCURRENT: usize = 8;
-/// How long a call may take by default.
+/// The default of how long a call for one object may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Asks for the state of something outside the cluster, for each object of the primary kind; see [`poll`].
@@ -55,15 +55,15 @@ pub struct PollResults<T> {
 /// - [`results`](Poll::results) returns the last state of each object, for the reconciler. The state is dropped when
 ///   the object is deleted or its namespace is removed from the cache.
 /// - An error, a panic and a call beyond the limit keep the last state and request nothing. They are counted in
-///   `steersman_controller_polls_total`, and the pause doubles with each consecutive failure for the object, up to
-///   eight intervals. A failure is logged if it is the first of its object, or if their number has doubled since the
-///   last log line.
+///   `steersman_controller_polls_total`, and the time until the next call doubles with each consecutive failure for the
+///   object, up to eight intervals. A failure is logged if it is the first of its object, or if their number has
+///   doubled since the last log line.
 ///
 /// The workers do not wait for the first states. The calls share one task, so a function must not block.
 ///
 /// # Cancel safety
 ///
-/// The function is dropped at an await when its controller stops, and at its limit.
+/// When the controller stops, and when a call exceeds its limit, the future of the function is dropped at an await.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -146,7 +146,8 @@ impl<T> PollResults<T> {
             .get_mut(key)
             .map(|current| std::mem::replace(current, Arc::new(state)));
         drop(states);
-        // The replaced state is dropped outside the lock, because its type is the user's.
+        // The replaced state is dropped outside the lock of `states`, because dropping a type of the user may run any
+        // code.
         replaced.is_some()
     }
 
@@ -160,9 +161,9 @@ impl<T> PollResults<T> {
         self.len() == 0
     }
 
-    /// Forgets the state of a deleted object (SRC-2).
+    /// Forgets the state of an object that was deleted or left the cache (SRC-2).
     fn forget(&self, key: &ObjectKey) {
-        // The state is dropped outside the lock, because its type is the user's.
+        // The state is dropped outside the lock of `states`, because dropping a type of the user may run any code.
         let forgotten = self.states.lock().remove(key);
         drop(forgotten);
     }
@@ -174,7 +175,7 @@ impl<T: PartialEq> PollResults<T> {
         if let Some(current) = self.get(key) {
             // SRC-7: the reconciler has set a state after the call began, so the returned state may be outdated.
             let is_set_since = before.is_some_and(|before| !Arc::ptr_eq(before, &current));
-            // Compared outside the lock, because the comparison is code of the user.
+            // The states are compared outside the lock of `states`, because the comparison is code of the user.
             if is_set_since || *current == state {
                 return false;
             }

@@ -1,30 +1,32 @@
-//! Words: a reconcile that has ended.
+//! Words: the record of a reconcile that has ended, as the status of a controller shows it.
 
 use std::time::{Duration, Instant};
 
-/// A reconcile that has ended; see [`ControllerStatus::recent`](crate::ControllerStatus::recent).
+/// The record of a reconcile that has ended, as [`ControllerStatus::recent`](crate::ControllerStatus::recent) returns
+/// it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecentReconcile {
     /// The number of the reconcile, unique within its controller.
     pub id: u64,
-    /// The request; for a request about an object, the key of the object.
+    /// The request as text; for a request about an object, the key of the object.
     pub request: String,
     /// Why the reconcile ran, as [`RunReason`](crate::RunReason) prints it.
     pub reason: String,
-    /// The number of failures of the request before this reconcile.
+    /// The number of consecutive failures of the request before this reconcile.
     pub attempt: u32,
-    /// How the reconcile ended.
+    /// How the reconcile ended: with success, an error, a panic or a timeout.
     pub result: ReconcileResult,
     /// How long the reconcile took.
     pub time: Duration,
     /// When the reconcile ended.
     pub ended: Instant,
-    /// The delay of the next run if no event comes; `None` if no run follows.
+    /// The time from the end of this reconcile to the next run, if no event requests an earlier run; `None` if no run
+    /// is planned.
     pub next_in: Option<Duration>,
 }
 
-/// How a reconcile ended.
+/// How a reconcile of [`RecentReconcile`] ended: with success, an error, a panic or a timeout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReconcileResult {

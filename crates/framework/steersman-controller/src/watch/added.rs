@@ -83,7 +83,7 @@ type Follow<R> =
 // === impl WatchSet ===
 
 impl<P: ControllerTarget> WatchSet<P> {
-    /// Makes an empty set.
+    /// Makes an empty set of watches.
     #[must_use]
     pub fn new() -> Self {
         let shared = WatchSetShared {
@@ -155,7 +155,7 @@ impl AddedWatch {
     /// that wait (SRC-5); a call in progress may still cause requests.
     pub fn remove(self) {}
 
-    /// Leaves the watch in its set for good.
+    /// Keeps the watch in its set for good: no later drop removes it.
     pub fn keep(mut self) {
         self.remove = None;
     }
@@ -189,7 +189,8 @@ impl<P: ControllerTarget> AnySource<P::Key> for WatchSet<P> {
                     changed = members.changed() => if changed.is_err() {
                         return PumpEnd::Finished;
                     },
-                    // A panic here is outside the closures of the user, so it ends the controller.
+                    // Panics of the user's closures are caught before (CTRL-6). Any other panic of a watch ends the
+                    // controller.
                     Some(end) = watches.join_next(), if !watches.is_empty() => {
                         if let Some(Ok(panic)) = end.err().map(JoinError::try_into_panic) {
                             resume_unwind(panic);

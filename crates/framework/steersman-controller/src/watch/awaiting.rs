@@ -15,11 +15,11 @@ use crate::request::{ClusterName, RequestKey};
 use crate::watch::Sink;
 use crate::watch::handling::HandledEvent;
 
-/// The interval of the log lines about a handler that waits.
+/// The interval of the log lines about a handler that waits for a first sync.
 const REMINDERS: Duration = Duration::from_secs(60);
 
-/// The pause before each wait but the first for one event. The handler has failed again although the kind had synced,
-/// so without a pause it would be called in a tight loop.
+/// The delay before the second and each later wait for one event. The handler has then failed again although the kind
+/// had synced, so without a delay it would be called in a tight loop.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl<R: RequestKey> Sink<R> {
@@ -54,7 +54,8 @@ impl<K: Object, P: ControllerTarget> HandledEvent<'_, K, P> {
         let synced = self.sink.client.cache().first_sync(&unsynced.kind);
         let mut synced = pin!(synced);
         while timeout(REMINDERS, &mut synced).await.is_err() {
-            // A controller that waits for its kinds shows them in its status and in the log itself.
+            // While a controller waits for the first syncs of its kinds, its own log lines and its status name these
+            // kinds.
             if !self.sink.status.is_waiting() {
                 self.remind(unsynced);
             }
@@ -68,7 +69,7 @@ impl<K: Object, P: ControllerTarget> HandledEvent<'_, K, P> {
             kind = %self.route.kind(),
             cluster = self.sink.cluster.as_ref().map(ClusterName::as_str),
             object = %self.event.key(),
-            // The field is the last one and has no quotes, because it may hold an RBAC rule to copy.
+            // This field of the log line is the last one and has no quotes, because it may hold an RBAC rule to copy.
             waiting_for = %unsynced,
             "a handler waits for the first sync of a kind that it reads, and the events of its watch with it: none is \
              lost"

@@ -30,7 +30,7 @@ use crate::watch::{AnySource, EventRoute};
 ///
 /// [`filter`](Self::filter) adds a predicate to a watch of objects. [`optional`](Self::optional) and
 /// [`in_clusters`](Self::in_clusters) change a watch of a kind. The order of these calls does not matter. A combination
-/// without a sense does not compile:
+/// that makes no sense does not compile:
 ///
 /// ```compile_fail,E0599
 /// # use k8s_openapi::api::core::v1::Secret;
@@ -70,7 +70,8 @@ pub struct Watch<S> {
     pub(crate) source: S,
 }
 
-/// The source of a [`Watch`] of a kind, decoded as `W`. Its handler makes requests of `P`, its controller of `C`.
+/// The source of a [`Watch`] of a kind with objects decoded as `W`. The handler makes requests of `P`, and a controller
+/// of `C` takes the watch; `P` and `C` differ only after [`Watch::in_clusters`].
 #[derive(derive_more::Debug)]
 #[debug("WatchedKind({:?})", route.kind())]
 pub struct WatchedKind<W: Object, P: ControllerTarget, C = P> {
@@ -95,7 +96,7 @@ pub struct WatchedRequests<P: ControllerTarget> {
     pub(crate) source: Box<dyn AnySource<P::Key>>,
 }
 
-/// Makes the source, given the predicate and the handler (the route) of its events.
+/// Makes the source when a builder takes the watch. The route has the predicates and the handler of the watch by then.
 type BeginSource<W, P> =
     Box<dyn FnOnce(EventRoute<W, P>) -> Box<dyn AnySource<<P as ControllerTarget>::Key>> + Send>;
 
@@ -123,11 +124,11 @@ impl<W: Object, P: ControllerTarget, C> Watch<WatchedKind<W, P, C>> {
     ///
     /// Use it for a kind of another project that need not be installed, such as a `ServiceMonitor` or a `Certificate`.
     /// The controller asks the server every 30 s whether it serves the kind (discovery, which every client may read),
-    /// and begins and ends the watch accordingly. Each begin and end is logged at level `INFO`. After
-    /// [`Cache::remove`](steersman_cache::Cache::remove) of the kind the watch has ended until the controller starts
-    /// again. The workers do not wait for the kind, and while it is missing, neither readiness nor
-    /// [`ControllerStatus::waiting_for`](crate::ControllerStatus::waiting_for) name it. When the kind ends, objects
-    /// without a delete event are handled as deleted (SRC-4).
+    /// and begins and ends the watch accordingly. Each begin and end is logged at level `INFO`. If the kind is removed
+    /// from the cache ([`Cache::remove`](steersman_cache::Cache::remove)), the watch ends, and does not begin again
+    /// until the controller starts again. The workers do not wait for the kind, and while it is missing, neither
+    /// readiness nor [`ControllerStatus::waiting_for`](crate::ControllerStatus::waiting_for) name it. When the server
+    /// stops serving the kind, cached objects without a delete event are handled as deleted (SRC-4).
     ///
     /// A read of a missing kind fails at once with an error that says so. A kind that is served but forbidden is a
     /// failure, as for any other watch. controller-runtime has no such watch.
@@ -142,9 +143,9 @@ impl<W: Object> Watch<WatchedKind<W, Keyed<Request>>> {
     /// cluster to the requests of the handler, so the controller is [`Controller::keyed`](crate::Controller::keyed)
     /// with [`ClusterRequest`]s.
     ///
-    /// The workers do not wait for the first syncs of these clusters (CTRL-12), but reads with
-    /// [`Context::client_in`](crate::Context::client_in) do. In controller-runtime, each `cluster.Cluster` needs its
-    /// own source.
+    /// The workers do not wait for the first syncs of these clusters (CTRL-12), but a read with
+    /// [`Context::client_in`](crate::Context::client_in) waits for the first sync of its kind. In controller-runtime,
+    /// each `cluster.Cluster` needs its own source.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;

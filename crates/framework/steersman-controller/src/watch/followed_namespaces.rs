@@ -13,7 +13,8 @@ pub(crate) struct FollowedNamespaces {
 }
 
 impl FollowedNamespaces {
-    /// Returns the informers of namespaces without a subscription. The caller subscribes to them.
+    /// Returns the informers of namespaces without a subscription, and records these namespaces. The caller subscribes
+    /// to the returned informers.
     pub(crate) fn begin<'a, K: Object>(
         &mut self,
         informers: impl IntoIterator<Item = &'a NamespacedInformer<K>>,
@@ -23,8 +24,8 @@ impl FollowedNamespaces {
         new.cloned().collect()
     }
 
-    /// Records the end of a subscription. Returns whether it ended because its namespace was removed from the
-    /// cache; otherwise the informer was removed, or the cache has stopped.
+    /// Records the end of a subscription. Returns true if the subscription ended because its namespace was removed from
+    /// the cache, and false if the informer was removed or the cache has stopped.
     pub(crate) fn end<K: Object>(&mut self, informer: &NamespacedInformer<K>) -> bool {
         self.followed.remove(&informer.namespace().cloned());
         informer.has_left_scope()

@@ -17,7 +17,7 @@ use crate::request::{ClusterName, RequestKey};
 use crate::status::HandlerFailure;
 use crate::watch::{EventRoute, Sink, requests_of};
 
-/// An event of a watch, with the route and the queue that handle it.
+/// An event of a watch, with the route and the sink that handle it.
 pub(crate) struct HandledEvent<'a, K: Object, P: ControllerTarget> {
     pub(crate) sink: &'a Sink<P::Key>,
     pub(crate) route: &'a EventRoute<K, P>,
@@ -29,7 +29,8 @@ impl<R: RequestKey> Sink<R> {
     /// Adds the requests that an event causes to the queue. Returns when the event is handled, also by a
     /// handler that waits, so that the events of a watch are handled in their order.
     ///
-    /// CTRL-6: a panic or an error loses this event alone. The author of a closure answers for its state after a panic.
+    /// CTRL-6: a panic or an error loses this event alone. The author of a closure is responsible for its state after a
+    /// panic, so `AssertUnwindSafe` is used.
     pub(crate) async fn handle<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,
@@ -38,7 +39,8 @@ impl<R: RequestKey> Sink<R> {
         self.handle_caused(route, event, cause_of(event)).await;
     }
 
-    /// Handles an event like [`handle`](Self::handle), with `cause` as the cause of its requests.
+    /// Handles an event as [`handle`](Self::handle) does, but with `cause` as the cause of its requests instead of the
+    /// cause that follows from the origin of the event.
     pub(crate) async fn handle_caused<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,
@@ -62,7 +64,7 @@ impl<K: Object, P: ControllerTarget> HandledEvent<'_, K, P> {
         let filter = self.sink.event_filter.as_ref();
         let pass = || self.route.route(self.event, filter, &mut requests);
         let routed = catch_unwind(AssertUnwindSafe(pass));
-        // After a panic, `requests` holds the requests that the handler added before it.
+        // After a panic, `requests` holds the requests that the handler added before the panic.
         self.add(&mut requests);
         match routed {
             Ok(true) => self.handle_async(defaults).await,
@@ -97,11 +99,12 @@ impl<K: Object, P: ControllerTarget> HandledEvent<'_, K, P> {
     fn add(&self, requests: &mut Requests<P::Key>) {
         let Self { sink, cause, .. } = self;
         if *cause == EVENT && requests.iter().next().is_some() {
-            // The detector of loops knows only writes in the manager's own cluster.
+            // The detector of requests that trigger themselves knows only writes in the manager's own cluster.
             if sink.cluster.is_none() {
                 sink.loops.observe(self.route.kind(), self.event);
             }
-            // CTRL-20: recorded before the request is added, so that the run of the request finds it.
+            // CTRL-20: the change is recorded before its request is added, so that the run of the request finds the
+            // change.
             let changed = ChangedObject::of(self.route.kind(), sink.cluster.as_ref(), self.event);
             sink.changes.record(requests.iter(), &Arc::new(changed));
         }

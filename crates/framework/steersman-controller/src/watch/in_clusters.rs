@@ -1,4 +1,4 @@
-//! Driver: a watch of one kind in each cluster of a set, which follows the set.
+//! Driver: watches one kind in each cluster of a set, also in clusters that are added later.
 
 use std::panic::resume_unwind;
 use std::pin::pin;
@@ -32,7 +32,8 @@ pub(crate) trait AnyClusterWatch<R: RequestKey>: Send + Sync {
     fn start(&self, member: &ClusterMember, sink: &Sink<R>) -> Result<Vec<Pump>, Error>;
 }
 
-/// Watches the present and later clusters of a set, each until it is removed. Never ends by itself.
+/// Watches a kind in the present and later clusters of a set, in each until the cluster is removed. Never ends by
+/// itself.
 ///
 /// CTRL-12: a cluster that is unreachable or refuses a kind delays no other cluster.
 pub(crate) async fn follow<R: RequestKey>(
@@ -47,7 +48,7 @@ pub(crate) async fn follow<R: RequestKey>(
             Some(member) = added.next() => {
                 spawn(&mut pumps, follow_one(Arc::clone(&watch), member, sink.clone()).boxed());
             }
-            // A panic here is outside the closures of the user, so it ends the controller.
+            // Panics of the user's closures are caught before (CTRL-6). Any other panic of a watch ends the controller.
             Some(end) = pumps.join_next(), if !pumps.is_empty() => {
                 if let Some(Ok(panic)) = end.err().map(JoinError::try_into_panic) {
                     resume_unwind(panic);

@@ -1,5 +1,5 @@
-//! Driver: a watch of a kind that need not be served: it begins when the server serves the kind, and ends
-//! when the server serves the kind no more.
+//! Driver: a watch of an optional kind: it begins when the server serves the kind, and ends when the server serves the
+//! kind no more.
 
 use std::future::pending;
 use std::hash::{BuildHasher as _, RandomState};
@@ -82,8 +82,8 @@ pub(crate) async fn follow_kind<K: Object, P: ControllerTarget>(
     }
 }
 
-/// Watches a kind until the server no longer serves it. Objects without a delete event are then handled as deleted, so
-/// that their owners and other related objects are requested (SRC-4).
+/// Watches a kind until the server no longer serves it. Objects that the cache still holds are then handled as deleted,
+/// so that their owners and other related objects are requested (SRC-4).
 async fn watch_while_served<K: Object, P: ControllerTarget>(
     events: &OptionalEvents<K, P>,
     cache: &Cache,
@@ -103,7 +103,8 @@ async fn watch_while_served<K: Object, P: ControllerTarget>(
         }
         tokio::select! {
             () = served.end(&held) => break held,
-            // CTRL-42: a namespace was added to the cache, or removed from it.
+            // CTRL-42: a namespace was added to the cache, or removed from it. The loop begins the watches of added
+            // namespaces.
             _ = changes.changed() => {}
             Some(informer) = pumps.next() => if !namespaces.end(&informer) {
                 return match informer.was_removed() {
@@ -115,8 +116,8 @@ async fn watch_while_served<K: Object, P: ControllerTarget>(
     };
     gone.cancel();
     while pumps.next().await.is_some() {}
-    // SRC-4: objects without a delete event count as deleted, except those of a namespace that was removed from the
-    // cache, which still exist (CTRL-42).
+    // SRC-4: the objects that the cache still holds count as deleted, except those of a namespace that was removed from
+    // the cache, which still exist (CTRL-42).
     for informer in held
         .informers()
         .filter(|informer| !informer.has_left_scope())
@@ -152,7 +153,7 @@ impl<K: Object, P: ControllerTarget> OptionalEvents<K, P> {
     }
 
     async fn handle(&self, event: &Event<K>) {
-        // SRC-5: a removed watch handles no event, even if several events arrived before the task ran.
+        // SRC-5: a removed watch handles no event, even if events of its subscription were waiting when it was removed.
         if !self.removed.is_cancelled() {
             self.sink.handle(&self.route, event).await;
         }
@@ -191,7 +192,7 @@ impl ServedKind {
         }
     }
 
-    /// Waits until the server serves the kind. While the server does not answer, it is asked again.
+    /// Waits until the server serves the kind. Asks again about every 30 s, also if the server did not answer.
     async fn begin(&mut self) {
         let mut is_missing = false;
         loop {
@@ -219,11 +220,11 @@ impl ServedKind {
         }
     }
 
-    /// Waits until the informers fail because the kind is no longer served, and the server confirms that. Without an
-    /// answer of the server, the wait goes on.
+    /// Waits until an informer fails because the kind is no longer served, and the server says so when asked. If the
+    /// server does not answer, the wait goes on.
     async fn end<K: Object>(&mut self, held: &HeldInformers<K>) {
         loop {
-            // A kind has at least one informer, as `select_all` requires.
+            // `select_all` panics without futures, but a kind has at least one informer.
             let informers = held.informers().map(NamespacedInformer::informer);
             select_all(informers.map(|informer| not_served(informer).boxed())).await;
             if self.is_served().await == Some(false) {
@@ -236,7 +237,8 @@ impl ServedKind {
     /// Asks the server whether it serves the kind; `None` if the server does not answer.
     async fn is_served(&self) -> Option<bool> {
         let mapper = self.client.mapper();
-        // Forgets the cached discovery document, in which the mapper would find the kind again.
+        // The mapper forgets its cached discovery document, so that it asks the server instead of finding the kind in
+        // the document.
         mapper.forget(self.kind.gvk().group());
         match mapper.served(self.kind.gvk()).await {
             Ok(_) => Some(true),
@@ -251,7 +253,7 @@ impl ServedKind {
         }
     }
 
-    /// Waits for a pause, shortened or lengthened by up to a tenth.
+    /// Waits until the next question to the server: [`PAUSE`], shortened or lengthened by up to a tenth.
     async fn pause(&mut self) {
         sleep(self.jitter.about(PAUSE)).await;
     }
@@ -266,7 +268,7 @@ async fn not_served<K: Object>(informer: &Informer<K>) {
         .await
         .is_err()
     {
-        // The subscription of the informer reports its end, so this future never resolves.
+        // The informer has ended. Its subscription reports that, so this future never resolves.
         pending::<()>().await;
     }
 }

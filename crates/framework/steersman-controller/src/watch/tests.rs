@@ -1,4 +1,4 @@
-//! The requests that an event causes, and the options that they are added with.
+//! Tests of the requests that an event causes, and of the options with which they are added to the queue.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -32,7 +32,7 @@ fn added(event: &Event<Deployment>, handler: Itself) -> String {
     format!("{options:?}")
 }
 
-// CTRL-5
+// CTRL-5: requests of initial lists and resyncs have low priority, and requests of deletes never have.
 #[test]
 fn initial_events_and_resyncs_have_low_priority_and_deletes_have_not() {
     let low = format!("{:?}", AddOptions::new().priority(Priority::LOW));

@@ -1,4 +1,4 @@
-//! Words: the hooks that a builder adds to a worker.
+//! Words: the functions of a builder that a worker calls after a reconcile.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ pub(crate) struct Hooks<R> {
     pub(crate) at_least_every: Option<AtLeastEvery<R>>,
 }
 
-/// The longest time between two runs of a request with an existing object.
+/// The setting of `at_least_every`: the longest time between two runs of a request, while its object exists.
 pub(crate) struct AtLeastEvery<R> {
     pub(crate) interval: Duration,
-    /// Returns whether the cache holds the object of a request.
+    /// The function that returns whether the cache holds the object of a request.
     pub(crate) exists: Box<Exists<R>>,
 }

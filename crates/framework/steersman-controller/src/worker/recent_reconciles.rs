@@ -10,13 +10,13 @@ use crate::context::reason::RunReason;
 use crate::request::RequestKey;
 use crate::status::recent::{RecentReconcile, ReconcileResult};
 
-/// The last reconciles of one controller. Cheap to clone; clones share them.
+/// The records of the last reconciles of one controller. Cheap to clone; all clones share the records.
 #[derive(Clone)]
 pub(crate) struct RecentReconciles<R> {
     kept: Arc<Mutex<VecDeque<Kept<R>>>>,
 }
 
-/// A recent reconcile. It is formatted only when it is read.
+/// A reconcile that has ended. Its request and reason are formatted only when a reader asks for them.
 #[derive(Clone)]
 pub(crate) struct Kept<R> {
     pub(crate) id: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Kept<R> {
     pub(crate) next_in: Option<Duration>,
 }
 
-/// The number of recent reconciles to keep.
+/// The largest number of recent reconciles that are kept.
 const MOST: usize = 64;
 
 impl<R: RequestKey> RecentReconciles<R> {
@@ -44,11 +44,11 @@ impl<R: RequestKey> RecentReconciles<R> {
         let oldest = (kept.len() >= MOST).then(|| kept.pop_front());
         kept.push_back(reconcile);
         drop(kept);
-        // The reconcile is dropped outside the lock, because its request is of a type of the program.
+        // The oldest reconcile is dropped outside the lock, because dropping its request may run code of the program.
         drop(oldest);
     }
 
-    /// Returns the reconciles, oldest first.
+    /// Returns the kept reconciles in readable form, oldest first.
     pub(crate) fn read(&self) -> Vec<RecentReconcile> {
         let kept: Vec<Kept<R>> = self.kept.lock().iter().cloned().collect();
         // Requests are formatted outside the lock, because the formatting may panic.

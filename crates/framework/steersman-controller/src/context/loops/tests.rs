@@ -1,4 +1,4 @@
-//! Tables of the detector, with a clock that the tests move.
+//! Tests of the detector of requests that trigger themselves, with a clock that the tests set.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -60,7 +60,7 @@ impl World {
     }
 }
 
-// CTRL-24
+// CTRL-24: a run is part of a loop if only the last write of the previous run caused it and it writes the object again.
 #[test]
 fn a_loop_is_found_after_its_tenth_run_and_warned_of_once() {
     let mut world = World::new();
@@ -83,7 +83,7 @@ fn a_loop_is_found_after_its_tenth_run_and_warned_of_once() {
     assert!(!world.detector.observes_any());
 }
 
-// CTRL-24
+// CTRL-24: a timer, a retry, another change, a write without effect or a minute without a write ends a loop.
 #[test]
 fn whatever_else_causes_a_run_or_ends_its_writes_ends_the_loop() {
     type Break = fn(&mut World);
@@ -179,7 +179,8 @@ fn a_run_that_writes_many_objects_is_followed_for_the_first_of_them() {
     assert_eq!(writing.writes.len(), MOST_WRITES);
 }
 
-/// Makes a loop of each of these objects, with runs of `seconds`. Returns the names in the warnings.
+/// Makes a loop for each object of `names`, one after another, and moves the clock by `seconds` after each loop.
+/// Returns the names of the objects that warnings name.
 fn warned(world: &mut World, names: impl Iterator<Item = usize>, seconds: u64) -> Vec<String> {
     let mut warned = Vec::new();
     for name in names {
@@ -197,14 +198,14 @@ fn warned(world: &mut World, names: impl Iterator<Item = usize>, seconds: u64) -
     warned
 }
 
-// CTRL-24
+// CTRL-24: at most one warning in ten minutes names the same object.
 #[test]
 fn warnings_about_one_object_have_a_pause() {
     let mut world = World::new();
     assert_eq!(warned(&mut world, [7; 50].into_iter(), 60).len(), 5);
 }
 
-// CTRL-24
+// CTRL-24: the warnings of a controller name at most 16 objects in ten minutes.
 #[test]
 fn each_object_has_a_warning_of_its_own_up_to_a_bound() {
     let mut world = World::new();
@@ -219,7 +220,7 @@ fn each_object_has_a_warning_of_its_own_up_to_a_bound() {
     );
 }
 
-// CTRL-24
+// CTRL-24: a loop that continues is named again, with the fields that changed last.
 #[test]
 fn a_loop_that_goes_on_is_warned_of_again_with_the_fields_of_then() {
     let mut world = World::new();

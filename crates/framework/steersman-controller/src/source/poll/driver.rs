@@ -51,7 +51,8 @@ struct Returned<T> {
     call: PollCall,
     /// The state of the object when the call began.
     before: Option<Arc<T>>,
-    /// The state that the function returned; `None` if the object does not exist any more.
+    /// The state that the function returned; `None` if the object, or its namespace in the cache, does not exist any
+    /// more.
     state: Result<Option<T>, Error>,
 }
 
@@ -86,7 +87,8 @@ where
     R: RequestKey + From<ObjectKey>,
 {
     async fn run(mut self) -> PumpEnd {
-        // The changes are subscribed to before the informers are read, so that no change of the namespaces is missed.
+        // The subscription to changes of the scope comes before the informers are read, so that no added namespace is
+        // missed.
         let mut changes = self.cache.scope_changes();
         let mut calls = FuturesUnordered::new();
         let mut is_stopped = !self.subscribe();
@@ -97,13 +99,14 @@ where
             tokio::select! {
                 Some(delivery) = self.deliveries.next() => match delivery {
                     PollDelivery::Delivery(Delivery::Event(event)) => self.observe(&event),
-                    // Other deliveries carry no object.
+                    // Other deliveries carry no object, so the schedule does not change.
                     PollDelivery::Delivery(_) => {}
                     PollDelivery::Ended(informer) => is_stopped = !self.leave(&informer),
                 },
                 Some(returned) = calls.next(), if !calls.is_empty() => self.end(returned),
                 () = at(self.schedule.deadline()) => {}
-                // CTRL-42: the poll follows the namespaces of the cache.
+                // CTRL-42: namespaces were added to the cache or removed from it. The poll subscribes to the added
+                // ones.
                 _ = changes.changed() => is_stopped = !self.subscribe(),
             }
             tokio::task::coop::consume_budget().await;
@@ -111,7 +114,8 @@ where
         PumpEnd::Stopped { kind: self.kind }
     }
 
-    /// Subscribes to the informers of namespaces without a subscription. Returns whether the cache runs.
+    /// Subscribes to the informers of namespaces without a subscription. Returns false if the cache gives no informers,
+    /// as after its end.
     fn subscribe(&mut self) -> bool {
         let Ok(informers) = self.cache.informers_by_namespace::<K>(&self.kind) else {
             return false;
@@ -170,7 +174,7 @@ where
                 Err(error) => Err(error.into()),
             }
         };
-        // SRC-3: a panic or a call beyond the limit is a failed call.
+        // SRC-3: a call that panics or exceeds the limit counts as failed.
         let caught =
             AssertUnwindSafe(timeout(limit, while_in_scope(informer, state))).catch_unwind();
         let ended = caught.map(move |ended| match ended {
@@ -222,7 +226,8 @@ where
         }
     }
 
-    /// Stores a state, and requests the object if it differs. Returns whether it does, or a panic of the comparison.
+    /// Stores the state that a call returned, and requests the object if the state differs from the last one. Returns
+    /// whether it differs, or an error if the comparison panicked.
     fn put(&self, key: &ObjectKey, before: Option<&Arc<T>>, state: T) -> Result<bool, Error> {
         let put = || self.results.put(key, before, state);
         let is_changed =
@@ -257,7 +262,8 @@ where
 /// Waits for the state of an object while its namespace is in the scope of the cache. Returns `None` at the first
 /// wake-up after the namespace was removed.
 ///
-/// CTRL-42: checked at each wake-up, because the subscription ends some time after the namespace was removed.
+/// CTRL-42: the scope is checked at each wake-up, because the subscription ends only some time after the namespace was
+/// removed.
 async fn while_in_scope<K: Object, T>(
     informer: Option<NamespacedInformer<K>>,
     state: impl Future<Output = Result<Option<T>, Error>>,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use steersman_object::{Jitter, ObjectKey};
 
-/// The longest pause after consecutive failures of an object, as a multiple of the interval.
+/// The longest time until the next call for an object with consecutive failures, as a multiple of the interval.
 const MOST_INTERVALS: u32 = 8;
 
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct PollSchedule {
     max_concurrent: usize,
     jitter: Jitter,
     objects: HashMap<ObjectKey, Polled>,
-    /// The objects that wait for a call, in the order of their times.
+    /// The objects that wait for a call, in the order of the times of these calls.
     due: BTreeMap<PollSlot, ObjectKey>,
     /// The last number that was given to an object or to a time in `due`.
     last_id: u64,
@@ -24,7 +24,8 @@ pub(crate) struct PollSchedule {
 
 #[derive(Debug)]
 struct Polled {
-    /// Unique, so that an object that was deleted and created again under the same key has another id.
+    /// A unique number. An object that was deleted and created again under the same key has another id, so that the end
+    /// of a call for the deleted object is not taken for the end of a call for the new object.
     id: u64,
     call: CallState,
     failures: u32,
@@ -37,14 +38,14 @@ type PollSlot = (Instant, u64);
 enum CallState {
     Waiting(PollSlot),
     Running {
-        /// The object changed during the call, so the next call follows at once.
+        /// Whether the object changed during the call, so that the next call follows at once.
         again: bool,
     },
     /// The time of the next call is beyond the range of the clock.
     Never,
 }
 
-/// The right to call the function for one object, until [`PollSchedule::handle_end`].
+/// A call of the function for one object, which counts as in progress until [`PollSchedule::handle_end`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PollCall {
     pub(crate) key: ObjectKey,
@@ -62,7 +63,8 @@ pub(crate) enum CallEnd {
 }
 
 impl PollSchedule {
-    /// Makes an empty schedule. Each object has one call at a time, and all objects at most `max_concurrent`.
+    /// Makes an empty schedule. An object has at most one call in progress, and all objects together at most
+    /// `max_concurrent`.
     pub(crate) fn new(every: Duration, max_concurrent: usize, seed: u64) -> Self {
         Self {
             every,
@@ -110,7 +112,7 @@ impl PollSchedule {
         }
     }
 
-    /// Forgets an object (SRC-2). The state that a call in progress returns does not count.
+    /// Forgets an object (SRC-2). A call in progress for the object still ends, as [`CallEnd::Forgotten`].
     pub(crate) fn handle_gone(&mut self, key: &ObjectKey) {
         if let Some(object) = self.objects.remove(key)
             && let CallState::Waiting(slot) = object.call
@@ -126,7 +128,8 @@ impl PollSchedule {
         within.cloned().collect()
     }
 
-    /// Returns the next call that is due; `None` while the largest number of calls is in progress.
+    /// Returns the next call that is due; `None` if no call is due, or while the largest number of calls is in
+    /// progress.
     pub(crate) fn next_call(&mut self, now: Instant) -> Option<PollCall> {
         if self.running >= self.max_concurrent {
             return None;
@@ -142,14 +145,15 @@ impl PollSchedule {
         Some(PollCall { key, id: object.id })
     }
 
-    /// Returns the time of the next call; `None` while the largest number of calls is in progress.
+    /// Returns the time of the next call; `None` if no object waits for a call, or while the largest number of calls is
+    /// in progress.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let free = self.running < self.max_concurrent;
         let first = self.due.first_key_value().filter(|_| free)?;
         Some(first.0.0)
     }
 
-    /// Ends a call and schedules the next one for its object.
+    /// Ends a call, and schedules the next call for its object.
     pub(crate) fn handle_end(&mut self, call: &PollCall, succeeded: bool, now: Instant) -> CallEnd {
         self.running = self.running.saturating_sub(1);
         let next_slot = self.last_id + 1;
@@ -319,7 +323,7 @@ mod tests {
         let call = schedule.next_call(start).unwrap();
         schedule.handle_end(&call, true, start);
         assert_eq!(schedule.deadline(), None);
-        // A change of the object still causes a call.
+        // A change of the object still causes a call, although its next call is never due.
         schedule.handle_call_now(&key("a"), start);
         assert!(schedule.next_call(start).is_some());
     }
