@@ -61,9 +61,10 @@ pub(crate) type DeletedAfter = Option<ResourceVersion>;
 pub(crate) enum Remembered<'a> {
     /// An apply to the object with this key, and the version that it left; `None` if the outcome is unknown.
     Applied(&'a ObjectKey, Option<&'a AppliedState>),
-    /// A delete of the object with this key.
+    /// A delete of the object with this key, and the newest version that an apply is known to have left before it.
     Deleted(&'a ObjectKey, &'a DeletedAfter),
-    /// The objects of a namespace, or of all namespaces (`None`), may have been deleted.
+    /// A delete of any objects of a namespace, or of all namespaces (`None`), and the newest version that an apply is
+    /// known to have left before it.
     DeletedIn(Option<&'a str>, &'a DeletedAfter),
 }
 

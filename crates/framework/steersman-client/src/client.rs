@@ -318,7 +318,7 @@ impl<S: Clone> Client<S> {
     }
 }
 
-/// Reads from the cache.
+/// Reads objects from the cache, or from the server where the cache cannot answer the read.
 ///
 /// # Cancel safety
 ///
@@ -355,7 +355,7 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get), except that an absent object is no error.
+    /// Every [`steersman_cache::Error`] except that of an absent object; the errors of the server if it is asked.
     #[track_caller]
     pub fn get_opt<K: Object>(
         &self,

@@ -181,14 +181,14 @@ pub enum Error {
         #[source]
         source: Option<Box<steersman_cache::Error>>,
     },
-    /// The object does not encode as JSON, or the changed JSON does not decode.
+    /// An object, or the document of an apply, does not encode as JSON, so no request was sent.
     #[error("{kind} {key} could not be written as JSON")]
     Encode {
-        /// The kind of the object that cannot be converted.
+        /// The kind of the object that does not encode.
         kind: Kind,
-        /// The key of the object that cannot be converted.
+        /// The key of the object that does not encode.
         key: ObjectKey,
-        /// The error of the JSON encoder or decoder.
+        /// The error of the JSON encoder.
         #[source]
         source: serde_json::Error,
     },

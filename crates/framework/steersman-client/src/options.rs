@@ -56,7 +56,8 @@ pub enum OptimisticLock {
 
 impl ClientOptions {
     /// Returns the default options: the server's default field manager and field validation, [`OptimisticLock::Lists`],
-    /// five attempts, at most 10 s of waiting for repetitions, and `force` for applies.
+    /// five attempts to send a difference, at most 10 s of waiting before a request is repeated, and applies that take
+    /// fields over from other managers.
     pub fn new() -> Self {
         Self {
             field_manager: None,

@@ -80,7 +80,7 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// As [`apply`](Self::apply); [`Error::NotApplicable`] if the part names another kind.
+    /// The errors of [`apply`](Self::apply); also [`Error::NotApplicable`] if the part names another kind.
     ///
     /// # Examples
     ///
@@ -179,7 +179,7 @@ impl<S: KindSource<K>, K: Object> ApplyRequest<'_, S, K> {
     /// Returns [`Ensured::Created`] if the server created the object, [`Ensured::Updated`] if the request was sent and
     /// the object existed (changed or not), both with the object as the server answered it, and [`Ensured::Unchanged`]
     /// with the cached object if nothing was sent. If another client changed the object a moment ago, the cache may not
-    /// show the change yet; its event runs a reconciler again.
+    /// show the change yet; the event of that change runs a reconciler again.
     ///
     /// `steersman_client_skipped_writes_total` counts the applies that are not sent.
     ///

@@ -45,7 +45,7 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// As [`modify`](Self::modify).
+    /// Those of [`modify`](Self::modify), such as [`is_not_found`](Error::is_not_found) if the object is gone.
     pub async fn add_finalizer<K: Object>(
         &self,
         object: &impl AsObject<K>,
@@ -62,7 +62,7 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// As [`modify`](Self::modify).
+    /// Those of [`modify`](Self::modify), such as [`is_not_found`](Error::is_not_found) if the object is gone.
     pub async fn add_finalizers<K: Object>(
         &self,
         object: &impl AsObject<K>,
@@ -86,7 +86,7 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// As [`modify`](Self::modify).
+    /// Those of [`modify`](Self::modify), such as [`is_not_found`](Error::is_not_found) if the object is gone.
     pub async fn remove_finalizer<K: Object>(
         &self,
         object: &impl AsObject<K>,

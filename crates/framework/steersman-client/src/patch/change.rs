@@ -24,7 +24,7 @@ pub(crate) enum ChangedPart {
     /// Every field except the status and the metadata that only the server sets. The status is sent afterwards, through
     /// its subresource.
     WithoutStatus,
-    /// The status, through its subresource.
+    /// Only the status, which is sent through its subresource.
     Status,
 }
 
@@ -318,7 +318,7 @@ mod tests {
         );
     }
 
-    /// CLIENT-2: a patch that merges a list by key does not count as writing the list.
+    /// CLIENT-2: a patch that merges a list element by element does not replace the list, so it carries no version.
     #[test]
     fn a_strategic_patch_that_replaces_a_list_carries_the_version() {
         let kind = Kind::of::<ConfigMap>();

@@ -100,7 +100,7 @@ fn looked(writes: &UnseenWrites, applied: &str, has: Option<(&str, &str, bool)>)
     (notes[0].is_seen(look), notes[0].is_shown(look))
 }
 
-/// RYOW-1: a read must see the writes of its own key, of the same kind and namespace.
+/// RYOW-1: a read must see the writes of its own request key, to objects of the read kind and namespace.
 #[test]
 fn a_read_must_see_the_writes_of_its_own_key() {
     let mut writes = noted([stored("a", "u1", "5")]);
@@ -216,7 +216,7 @@ const NOT_YET: (bool, bool) = (false, false);
 const SHOWN: (bool, bool) = (false, true);
 const SEEN: (bool, bool) = (true, true);
 
-/// RYOW-7: an object that the server listed as absent is gone from the cache before the cache is read.
+/// RYOW-7: an object that is missing in the server's list must be gone from the cache before a read returns.
 #[test]
 fn an_absence_is_awaited_if_the_cache_stores_the_object_or_it_was_written() {
     let writes = noted([absent("a", "10")]);
@@ -279,7 +279,7 @@ fn an_object_that_was_absent_once_may_exist_later() {
     );
 }
 
-/// RYOW-3: only reads that could show the write ask the question.
+/// RYOW-3: only reads that could show a write with an unknown result ask the server about it.
 #[test]
 fn a_question_is_about_the_reads_that_could_show_the_write() {
     let (a, b) = (key("a"), key("b"));
@@ -428,7 +428,7 @@ fn seen_notes_are_swept_after_a_while_and_unseen_notes_stay() {
     assert_eq!(sweep(&mut writes, before + SWEEP_AFTER, "1000"), 0);
 }
 
-/// RYOW-5: all reads together wait once for each write.
+/// RYOW-5: the time limit of the wait for a write counts from the first read that waits, for all reads together.
 #[test]
 fn the_wait_for_a_note_includes_the_waits_of_earlier_reads() {
     let mut writes = noted([stored("a", "u1", "10")]);

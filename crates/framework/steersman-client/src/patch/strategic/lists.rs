@@ -15,7 +15,8 @@ pub(crate) type ListFields = BTreeMap<&'static str, FieldType>;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FieldType {
-    /// A list of elements with this merge key and this type.
+    /// A list that merges by the value of the field `key` of its elements. `items` is the type of the elements, and
+    /// empty if it has no merged lists.
     Keyed {
         key: &'static str,
         items: &'static str,
