@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, Hash, RandomState};
 use steersman_api::ApplyDigest;
 use steersman_object::{Gvk, ObjectKey, ResourceVersion, Uid};
 
-/// The number of remembered applies and deletes below which outdated entries are kept.
+/// Below this number of remembered applies and deletes, outdated entries are not looked for.
 const SWEEP_AT_LEAST: usize = 1024;
 
 /// Identifies what a server-side apply asks for: hashes of its field manager and options, and a digest of its fields.
@@ -26,7 +26,7 @@ pub(crate) struct AppliedState {
     pub(crate) version: ResourceVersion,
 }
 
-/// What is remembered of a field manager's last apply to an object, compared with the apply to be sent now.
+/// How the apply that is to be sent compares with the last apply of the same field manager to the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LastApply {
     /// No apply of this field manager and no delete of the object is remembered.
@@ -48,30 +48,32 @@ struct AppliedIntent {
 #[derive(Debug, Default)]
 struct ObjectRequests {
     last: Vec<AppliedIntent>,
-    /// Set if a delete of the object was sent after its last apply.
+    /// `Some` if a delete of the object was sent after its last apply.
     deleted: Option<DeletedAfter>,
 }
 
-/// The newest version that an apply is known to have left before a delete; `None` if no version is known. A cache that
-/// is behind this version may still receive the deleted object.
+/// The newest version that an object had after an apply before its delete; `None` if no version is known. Until the
+/// cache has passed this version, it may still receive the deleted object, so the delete stays remembered (CLIENT-13).
 pub(crate) type DeletedAfter = Option<ResourceVersion>;
 
-/// A remembered apply or delete, for a callback that decides from the cache whether the entry is outdated.
+/// A remembered apply or delete, as passed to a callback that decides from the cache whether the entry is outdated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remembered<'a> {
     /// An apply to the object with this key, and the version that it left; `None` if the outcome is unknown.
     Applied(&'a ObjectKey, Option<&'a AppliedState>),
-    /// A delete of the object with this key.
+    /// A delete of the object with this key, and the newest version that an apply is known to have left before it.
     Deleted(&'a ObjectKey, &'a DeletedAfter),
-    /// The objects of a namespace, or of all namespaces (`None`), may have been deleted.
+    /// A delete of any objects of a namespace, or of all namespaces (`None`), and the newest version that an apply is
+    /// known to have left before it.
     DeletedIn(Option<&'a str>, &'a DeletedAfter),
 }
 
 /// The last apply of each field manager to each object, shared by a client and all its copies.
 ///
-/// An apply is useful only while the cache shows its object, and the deletes in a namespace while the cache shows an
-/// object there. Other entries are dropped whenever the number of entries has doubled. So the number of entries is at
-/// most twice that of the cached objects that were applied and of their namespaces, or [`SWEEP_AT_LEAST`] (CLIENT-13).
+/// A remembered apply is useful only while the cache shows its object, and a delete of all objects of a namespace only
+/// while the cache shows an object in the namespace. Other entries are dropped whenever the number of entries has
+/// doubled. So the number of entries is at most twice that of the cached objects that were applied and of their
+/// namespaces, or [`SWEEP_AT_LEAST`] (CLIENT-13).
 #[derive(Debug, Default)]
 pub(crate) struct AppliedIntents {
     of: HashMap<Gvk, HashMap<ObjectKey, ObjectRequests>>,
@@ -81,12 +83,13 @@ pub(crate) struct AppliedIntents {
     sweep_at: usize,
 }
 
-/// Hashes the field manager and the options of an apply for its [`Intent`].
+/// Makes the [`Intent`] of an apply: hashes its field manager and options, with keys that are random for each client.
 #[derive(Debug, Default)]
 pub(crate) struct IntentKey(RandomState);
 
 impl IntentKey {
-    /// Returns what an apply asks for. `options` are the options that change the effect of the document on the server.
+    /// Returns the intent of an apply, which is equal for equal applies. `options` are the options that change the
+    /// effect of the document on the server, such as `force`.
     pub(crate) fn intent(&self, manager: &str, options: impl Hash, digest: ApplyDigest) -> Intent {
         Intent {
             manager: self.0.hash_one(manager),
@@ -114,7 +117,7 @@ impl AppliedIntents {
     }
 
     /// Records that an apply is about to be sent: until the server answers, the state of the object is unknown. If the
-    /// number of entries has doubled, drops those for which `is_outdated` returns true.
+    /// number of entries has doubled since the last sweep, drops the entries for which `is_outdated` returns true.
     pub(crate) fn begin(
         &mut self,
         gvk: &Gvk,
@@ -154,7 +157,8 @@ impl AppliedIntents {
             self.len -= usize::from(deleted.is_some());
             return;
         }
-        // A delete sent after the apply has removed its entry. The cache may still show this version of the object.
+        // There is no entry, because a delete that was sent after the apply has removed it. The cache may still show
+        // the version that the apply left, so the delete stays remembered until the cache has passed this version.
         let deleted = requests.and_then(|requests| requests.deleted.as_mut());
         let emptied = self.emptied.get_mut(gvk).into_iter().flatten();
         let emptied = emptied.filter(|(namespace, _)| covers(namespace.as_deref(), key));
@@ -164,7 +168,8 @@ impl AppliedIntents {
         }
     }
 
-    /// Records that a delete of an object is sent or was answered. Drops outdated entries if their number has doubled.
+    /// Records that a delete of an object is sent or was answered. Drops outdated entries if the number of entries has
+    /// doubled since the last sweep.
     pub(crate) fn deleted(
         &mut self,
         gvk: &Gvk,
@@ -183,7 +188,7 @@ impl AppliedIntents {
     }
 
     /// Records that objects of a kind in a namespace, or in all namespaces (`None`), may have been deleted. Drops
-    /// outdated entries if their number has doubled.
+    /// outdated entries if the number of entries has doubled since the last sweep.
     pub(crate) fn deleted_in(
         &mut self,
         gvk: &Gvk,
@@ -271,7 +276,7 @@ impl ObjectRequests {
         self.last.len() + usize::from(self.deleted.is_some())
     }
 
-    /// Raises `after` to the newest version that is recorded for this object.
+    /// Raises `after` to the newest version that an apply or a delete has recorded for this object.
     fn raise_to(&self, after: &mut DeletedAfter) {
         raise(after, self.deleted.iter().flatten().next());
         for known in &self.last {

@@ -63,7 +63,7 @@ impl Client {
         Self::with_options(cache, client_config, ClientOptions::new())
     }
 
-    /// Makes a client of a cache and a client configuration for the same server.
+    /// Makes a client of a cache, a client configuration for the same server, and these options.
     pub fn with_options(cache: Cache, client_config: ClientConfig, options: ClientOptions) -> Self {
         Self {
             shared: SharedClient::new(cache, client_config, options),
@@ -113,23 +113,26 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.dry_run(true))
     }
 
-    /// Returns a copy of this client with another treatment of unknown fields: [`ClientOptions::field_validation`].
+    /// Returns a copy of this client with another rule for fields that the server does not know, which it drops or
+    /// refuses: see [`ClientOptions::field_validation`].
     pub fn field_validation(&self, validation: FieldValidation) -> Self {
         self.with(|options| options.field_validation(validation))
     }
 
-    /// Returns a copy of this client that takes or leaves fields of other managers: see [`ClientOptions::force`].
+    /// Returns a copy of this client with another rule for applied fields that other managers own: an apply takes them
+    /// over (`true`) or fails (`false`). See [`ClientOptions::force`].
     pub fn force(&self, force: bool) -> Self {
         self.with(|options| options.force(force))
     }
 
-    /// Returns a copy of this client with another rule for when a patch carries a resource version: [`OptimisticLock`].
+    /// Returns a copy of this client with another rule for when a patch carries a resource version, so that the server
+    /// refuses the patch if the object has changed: see [`OptimisticLock`].
     pub fn lock(&self, lock: OptimisticLock) -> Self {
         self.with(|options| options.lock(lock))
     }
 
-    /// Returns a copy of this client that sends or does not send differences as strategic merge patches: see
-    /// [`ClientOptions::strategic`].
+    /// Returns a copy of this client that sends differences as strategic merge patches (`true`), or as JSON merge
+    /// patches (`false`): see [`ClientOptions::strategic`].
     ///
     /// # Examples
     ///
@@ -175,8 +178,8 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.read_consistency(consistency))
     }
 
-    /// Returns a copy of this client that reads or does not read objects from the answers to its own writes: see
-    /// [`ClientOptions::own_answers`].
+    /// Returns a copy of this client for which a get may (`true`) or may not (`false`) return the object from the
+    /// server's answer to a write of the same request: see [`ClientOptions::own_answers`].
     pub fn own_answers(&self, own_answers: bool) -> Self {
         self.with(|options| options.own_answers(own_answers))
     }
@@ -188,16 +191,18 @@ impl<S: Clone> Client<S> {
         self.over(self.shared.with_request(request))
     }
 
-    /// Returns a copy of this client with its own count of writes: [`writes_finished`](Self::writes_finished) of the
-    /// copy waits only for the writes of the copy, its clones and the clients made from it. These writes also count as
-    /// writes of this client. Each controller has such a copy.
+    /// Returns a copy of this client with its own count of writes in flight: [`writes_finished`](Self::writes_finished)
+    /// of the copy waits only for the writes of the copy, its clones and the clients made from it. These writes also
+    /// count as writes of this client. Each controller has such a copy, so that it can wait for its own writes when it
+    /// stops.
     pub fn counting_apart(&self) -> Self {
         self.over(self.shared.counting_within(&self.shared))
     }
 
-    /// Returns a copy of this client with its own count of writes, as [`counting_apart`](Self::counting_apart) does,
-    /// except that the writes count as writes of `whole` instead of this client. The client of a further cluster is
-    /// such a copy, so that the manager's own client counts the writes to all clusters.
+    /// Returns a copy of this client with its own count of writes in flight, as
+    /// [`counting_apart`](Self::counting_apart) does, except that the writes also count as writes of `whole` instead of
+    /// this client. The client of a further cluster is such a copy, so that the manager's own client counts the writes
+    /// to all clusters.
     pub fn counting_within<T>(&self, whole: &Client<T>) -> Self {
         self.over(self.shared.counting_within(&whole.shared))
     }
@@ -208,7 +213,8 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.observe_writes(observer))
     }
 
-    /// Returns the reconcile request that the client works for; `None` if the client was made for none.
+    /// Returns the reconcile request that the client works for; `None` if the client was not made by
+    /// [`for_request`](Self::for_request).
     pub fn request(&self) -> Option<&RequestId> {
         self.shared.sender().request.as_ref()
     }
@@ -225,7 +231,7 @@ impl<S: Clone> Client<S> {
         }
     }
 
-    /// Returns the cache that reads come from.
+    /// Returns the cache from which this client reads.
     pub fn cache(&self) -> &Cache {
         self.shared.cache()
     }
@@ -257,8 +263,9 @@ impl<S: Clone> Client<S> {
         }
     }
 
-    /// Returns the mapper, which asks the server for its kinds on demand. The mapper forgets a group when the server
-    /// answers a request of this client that it does not serve a kind of the group.
+    /// Returns the mapper, which finds the [`Kind`] of a group, version and kind name by asking the server on demand.
+    /// If the server answers a request of this client that it does not serve the kind, the mapper forgets the kinds of
+    /// that API group and asks again.
     pub fn mapper(&self) -> &Mapper {
         &self.shared.sender().mapper
     }
@@ -311,7 +318,7 @@ impl<S: Clone> Client<S> {
     }
 }
 
-/// Reads from the cache.
+/// Reads objects from the cache, or from the server where the cache cannot answer the read.
 ///
 /// # Cancel safety
 ///
@@ -326,8 +333,8 @@ impl<S> Client<S> {
     /// object.
     ///
     /// The server is asked in three cases: the wait exceeds its [bound](ClientOptions::own_write_wait), the outcome of
-    /// such a write is unknown, or the kind is declared uncached. In the first two cases the request has the informer's
-    /// namespace and selectors, so the answer is what the cache would show (RYOW-6).
+    /// one of these writes is unknown, or the kind is declared uncached. In the first two cases the request has the
+    /// informer's namespace and selectors, so the answer is what the cache would show (RYOW-6).
     ///
     /// # Errors
     ///
@@ -348,7 +355,7 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get), except that an absent object is no error.
+    /// Every [`steersman_cache::Error`] except that of an absent object; the errors of the server if it is asked.
     #[track_caller]
     pub fn get_opt<K: Object>(
         &self,
@@ -363,8 +370,9 @@ impl<S> Client<S> {
 
     /// Returns the selected objects from the cache, in no particular order.
     ///
-    /// Waits as [`get`](Self::get) does. If the outcome of a write of the same request is unknown and the list could
-    /// show that write, the server is asked about it first.
+    /// Waits for the kind's first sync, and until the cache has seen the earlier writes of the same request. If the
+    /// outcome of a write of the same request is unknown and the list could show that write, the server is asked about
+    /// it first.
     ///
     /// # Errors
     ///
@@ -417,8 +425,8 @@ impl<S> Client<S> {
     where
         S: KindSource<K>,
     {
-        // RYOW-1: a read must see the earlier writes of its own request. Checked before the cache is read; most reads
-        // have no write to wait for.
+        // RYOW-1: a read must see the earlier writes of its own request. The writes are checked before the cache is
+        // read, because a check after the read would miss a write that the cache has seen in between.
         if self.shared.may_owe(key.name()) {
             let reads = self.reads::<K>();
             let kind = reads.kind();
@@ -430,7 +438,8 @@ impl<S> Client<S> {
         if own.is_some_and(|own| key.namespace() != Some(own)) {
             return None;
         }
-        // CLIENT-1: returns `None` for a kind that is declared uncached, which only the server answers for.
+        // CLIENT-1: the cache returns `None` for a kind that is declared uncached, so that `find` reads it from the
+        // server.
         self.kinds.decoded(self.shared.cache(), key)
     }
 
@@ -444,7 +453,7 @@ impl<S> Client<S> {
     {
         let reads = self.reads::<K>();
         let kind = reads.kind();
-        // CLIENT-1: the server answers for a kind that is declared uncached, and the cache for all others.
+        // CLIENT-1: a kind that is declared uncached is read from the server, and every other kind from the cache.
         if !reads.is_cached() {
             return Ok(Arc::new(live::get(&self.shared, kind, key).await?));
         }

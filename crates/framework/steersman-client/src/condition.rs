@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use steersman_object::{Object, ResourceVersion};
 
-/// A condition of an object, or of its absence.
+/// A condition that a program can wait for: a test of an object or of its absence.
 ///
 /// Each `Fn(Option<&K>) -> bool` is a condition; the argument is `None` if the object does not exist. Conditions
 /// compose, and [`conditions`](crate::conditions) has those that programs need most.
@@ -66,22 +66,23 @@ pub trait Condition<K>: Send + Sync {
     }
 }
 
-/// A condition with a name. Made by [`Condition::named`].
+/// A condition with a name, which [`Error::ConditionNotMet`](crate::Error::ConditionNotMet) shows. Made by
+/// [`Condition::named`].
 #[derive(Clone, Debug)]
 pub struct NamedCondition<C> {
     condition: C,
     name: Cow<'static, str>,
 }
 
-/// The negation of a condition. Made by [`Condition::not`].
+/// A condition that is met while another condition is not met. Made by [`Condition::not`].
 #[derive(Clone, Copy, Debug)]
 pub struct Not<C>(C);
 
-/// The conjunction of two conditions. Made by [`Condition::and`].
+/// A condition that is met while two conditions are both met. Made by [`Condition::and`].
 #[derive(Clone, Copy, Debug)]
 pub struct And<A, B>(A, B);
 
-/// The disjunction of two conditions. Made by [`Condition::or`].
+/// A condition that is met while at least one of two conditions is met. Made by [`Condition::or`].
 #[derive(Clone, Copy, Debug)]
 pub struct Or<A, B>(A, B);
 

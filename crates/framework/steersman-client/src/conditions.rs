@@ -1,4 +1,4 @@
-//! Words: the conditions that programs wait for most, as in `kube_runtime::wait::conditions`.
+//! Words: the conditions that programs wait for most: the same as in `kube_runtime::wait::conditions`.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::batch::v1::Job;
@@ -31,7 +31,7 @@ pub fn is_crd_established() -> impl Condition<CustomResourceDefinition> {
     is_established.named("is established")
 }
 
-/// Returns the condition that a Pod has the phase `Running`. A Pod that has ended does not meet it.
+/// Returns the condition that a Pod has the phase `Running`. A Pod that has ended does not meet the condition.
 pub fn is_pod_running() -> impl Condition<Pod> {
     let is_running = |pod: Option<&Pod>| {
         let status = pod.and_then(|pod| pod.status.as_ref());
@@ -40,7 +40,7 @@ pub fn is_pod_running() -> impl Condition<Pod> {
     is_running.named("is running")
 }
 
-/// Returns the condition that a Job has the condition `Complete`. A Job that has failed does not meet it.
+/// Returns the condition that a Job has the condition `Complete`. A Job that has failed does not meet the condition.
 pub fn is_job_completed() -> impl Condition<Job> {
     let is_completed = |job: Option<&Job>| {
         let status = job.and_then(|job| job.status.as_ref());

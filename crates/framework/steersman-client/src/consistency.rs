@@ -8,8 +8,9 @@ pub enum ReadConsistency {
     /// own writes and those of earlier reconciles of its key. A read of a client without a request waits for no write.
     #[default]
     OwnKey,
-    /// The writes, for any key, of all copies of one client, except copies that use `ReadConsistency::None`.
+    /// The writes of a client and all its copies, for any request key, except copies that use `ReadConsistency::None`.
     Process,
-    /// No writes: a read never waits. Reads through other copies of the client do not wait for its writes, either.
+    /// No writes: a read of this client never waits for a write. Reads through other copies of the client do not wait
+    /// for the writes of this one, either.
     None,
 }

@@ -1,4 +1,5 @@
-//! Driver: runs a change by difference: read, mutate a copy, send the difference, read again after a conflict.
+//! Driver: changes an object by difference: reads it, changes a copy, sends the difference, and reads it again after a
+//! conflict.
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use crate::patch::change::{
 use crate::patch::status_field::has_status;
 use crate::send::RequestSender;
 
-/// The outcome of a write that is sent only if it changes something. The object is in an `Arc`, as reads return it.
+/// The outcome of a write that is sent only if it changes something, with the object. The object is in an `Arc`, as
+/// cached reads return it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ensured<K> {
     /// The object was absent and was created. The object is as the server returned it.
@@ -34,8 +36,8 @@ impl<K> Ensured<K> {
         }
     }
 
-    /// Returns the object in an `Arc`, as reads do. [`Arc::unwrap_or_clone`] turns it into an owned object, and copies
-    /// it only if the cache holds it too.
+    /// Returns the object in an `Arc`, as cached reads do. [`Arc::unwrap_or_clone`] turns it into an owned object, and
+    /// copies it only if the cache holds it too.
     #[must_use]
     pub fn into_object(self) -> Arc<K> {
         match self {
@@ -67,7 +69,7 @@ impl<K> EnsuredWithStatus<K> {
         self.ensured.object()
     }
 
-    /// Returns the object in an `Arc`, as reads do.
+    /// Returns the object in an `Arc`, as cached reads do.
     #[must_use]
     pub fn into_object(self) -> Arc<K> {
         self.ensured.into_object()
@@ -95,7 +97,8 @@ impl<K> EnsuredWithStatus<K> {
     }
 }
 
-/// What a change by difference needs for its requests: the kind of the object, and how its patches are sent.
+/// What a change by difference needs for its requests: the request methods of the kind, the sender of the client, and
+/// how the patches are made.
 pub(crate) struct EnsurePlan<'a, K> {
     pub(crate) api: &'a Api<K>,
     pub(crate) sender: &'a RequestSender,
@@ -104,7 +107,8 @@ pub(crate) struct EnsurePlan<'a, K> {
 }
 
 impl<K: Object> EnsurePlan<'_, K> {
-    /// Creates `initial`, or changes `present`, the existing object as the caller read it (`None` if absent).
+    /// Creates `initial` with `mutate` applied if `present` is `None`, or changes `present`, the existing object as the
+    /// caller read it. Starts from a live read after each conflict.
     pub(crate) async fn ensure(
         &self,
         initial: &K,
@@ -118,7 +122,8 @@ impl<K: Object> EnsurePlan<'_, K> {
             let sent = match &present {
                 None => self.create(initial, mutate).await?,
                 Some(before) => match self.send(before, mutate).await? {
-                    // Returns the object of the cache instead of the copy that the closure got.
+                    // The object that the caller read is returned instead of its unchanged copy, so that its memory is
+                    // shared with the cache.
                     Ok(Ensured::Unchanged(_)) => Ok(Ensured::Unchanged(Arc::clone(before))),
                     sent => sent,
                 },
@@ -135,7 +140,8 @@ impl<K: Object> EnsurePlan<'_, K> {
         }
     }
 
-    /// Changes an existing object. Starts from `before`, and from a live read after each conflict.
+    /// Changes an existing object. The first attempt starts from `before`, and each further attempt after a conflict
+    /// from a live read.
     pub(crate) async fn modify(
         &self,
         before: &K,
@@ -182,7 +188,8 @@ impl<K: Object> EnsurePlan<'_, K> {
         initial: &K,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Result<Ensured<K>, steersman_api::Error>, Error> {
-        // The closure also runs on the new object, so that one closure describes a create and a change.
+        // The closure also runs on the new object, so that a caller needs one closure for both the create and the
+        // change.
         let empty = change(self.kind, initial, self.mode, mutate)?.0;
         let request = self.api.create_request(&empty, &self.options().write())?;
         let created = self.sender.write(self.kind, request).await;
@@ -212,7 +219,8 @@ impl<K: Object> EnsurePlan<'_, K> {
         Ok(answer.map(|updated| Ensured::Updated(Arc::new(updated))))
     }
 
-    /// CLIENT-8: returns an error if the status has not changed because the type of the object has no status.
+    /// CLIENT-8: called if the difference of a status is empty. Returns an error if it is empty because the Rust type
+    /// of the object has no status.
     fn check_status(&self, object: &K) -> Result<(), Error> {
         if self.mode.part == ChangedPart::Status && !has_status(self.kind, object)? {
             return Err(Error::NoStatus {
@@ -237,8 +245,8 @@ impl<K: Object> EnsurePlan<'_, K> {
         Error::Replaced { kind, key }
     }
 
-    /// Returns `Ok` if the caller has to read the object live and compute the refused change again, and else the error.
-    /// The number of attempts is bounded (CLIENT-2).
+    /// Returns `Ok` if the caller has to read the object live and compute the refused change again, and the error for
+    /// the user otherwise. The number of attempts is bounded (CLIENT-2).
     fn try_again(
         &self,
         key: &ObjectKey,

@@ -20,7 +20,7 @@ pub enum Error {
     /// The API server refused the request, or could not be reached.
     #[error(transparent)]
     Api(#[from] steersman_api::Error),
-    /// An object of this name exists on the server, but a selector hides it from the cache.
+    /// An object was not created, because the server has an object of its name, which a selector hides from the cache.
     #[error(
         "{kind} {key} exists but the cache cannot see it: this kind is cached by {scoped_by} only"
     )]
@@ -56,7 +56,8 @@ pub enum Error {
         /// The key of the deleted object, which another object has now.
         key: ObjectKey,
     },
-    /// The object is not the object that the caller found: it was created, replaced or deleted meanwhile.
+    /// An apply was limited to the object that the caller found, and the server has another state: the object was
+    /// created, replaced or deleted meanwhile.
     #[error(
         "{kind} {key} is not as it was found: it was created, replaced or deleted a moment ago; read it live and try again"
     )]
@@ -65,7 +66,7 @@ pub enum Error {
         kind: Kind,
         /// The key of the object that was to be applied.
         key: ObjectKey,
-        /// The server's refusal of the precondition.
+        /// The server's refusal of the uid or version that the apply required.
         #[source]
         source: Box<steersman_api::Error>,
     },
@@ -141,7 +142,7 @@ pub enum Error {
         #[source]
         source: Option<Box<steersman_api::Error>>,
     },
-    /// The fields that a manager owns cannot be found, because the object lacks its `managedFields`.
+    /// The fields that a field manager owns cannot be found, because the object lacks its `managedFields`.
     #[error(
         "{kind} {key} has no managedFields, so the fields of one manager cannot be found: read it live; a cache removes managedFields"
     )]
@@ -180,14 +181,14 @@ pub enum Error {
         #[source]
         source: Option<Box<steersman_cache::Error>>,
     },
-    /// The object does not encode as JSON, or the changed JSON does not decode.
+    /// An object, or the document of an apply, does not encode as JSON, so no request was sent.
     #[error("{kind} {key} could not be written as JSON")]
     Encode {
-        /// The kind of the object that cannot be converted.
+        /// The kind of the object that does not encode.
         kind: Kind,
-        /// The key of the object that cannot be converted.
+        /// The key of the object that does not encode.
         key: ObjectKey,
-        /// The error of the JSON encoder or decoder.
+        /// The error of the JSON encoder.
         #[source]
         source: serde_json::Error,
     },
@@ -199,7 +200,8 @@ pub enum Error {
         /// The name of the index in the list options.
         index: String,
     },
-    /// The cache did not see the writes of the same request in time. The list succeeds once the cache has seen them.
+    /// A list failed, because the cache did not see the earlier writes of the same reconcile request in time. A later
+    /// list succeeds once the cache has seen these writes.
     #[error(
         "the cache of {kind} has not seen the writes of this key to {} within {waited:?}: try again later", first_few(.unseen, ToString::to_string)
     )]
@@ -214,7 +216,7 @@ pub enum Error {
     /// An owner reference could not be set, or the owner does not control the object.
     #[error(transparent)]
     Owner(#[from] OwnerError),
-    /// A definition was not installed, because stored objects would lose fields.
+    /// A CustomResourceDefinition was not installed, because stored objects would lose fields.
     #[error(transparent)]
     Definition(#[from] steersman_crds::Error),
 }
@@ -251,7 +253,8 @@ impl Error {
         }
     }
 
-    /// Returns whether the object changed since it was read.
+    /// Returns whether the server refused the write because the object is in another state than the write requires: it
+    /// changed since it was read, it is not the object that was found, or other managers own applied fields.
     pub fn is_conflict(&self) -> bool {
         match self {
             Self::Api(error) => error.is_conflict(),
@@ -283,7 +286,8 @@ impl Error {
 
     /// Returns whether the object, or the change to it, is invalid (422). The same request fails again.
     pub fn is_invalid(&self) -> bool {
-        // A uid that differs from the uid of the found object may be refused as an invalid change (422).
+        // The server may answer 422 because the object has another uid than the found object. The request is not
+        // invalid then: another attempt, after a new read, can succeed.
         let is_of_another = matches!(self, Self::NotAsFound { .. });
         !is_of_another && self.says(steersman_api::Error::is_invalid)
     }
@@ -298,12 +302,12 @@ impl Error {
         self.api()?.retry_after()
     }
 
-    /// Returns whether the requested version or page is no longer available (410).
+    /// Returns whether the requested resource version, or the next page of a list, is no longer available (410).
     pub fn is_expired(&self) -> bool {
         self.says(steersman_api::Error::is_expired)
     }
 
-    /// Returns whether the server took too long (`Timeout`, `ServerTimeout`). It may have executed the request.
+    /// Returns whether the server took too long (`Timeout`, `ServerTimeout`). The server may have executed the request.
     pub fn is_timeout(&self) -> bool {
         self.says(|error| error.is_timeout() || error.is_server_timeout())
     }
@@ -328,7 +332,8 @@ impl Error {
         self.says(steersman_api::Error::is_namespace_terminating)
     }
 
-    /// Returns whether the kind cannot be read from the cache because it has not synced; the message has the reason.
+    /// Returns whether a kind cannot be read from the cache because its informer has not synced; the message has the
+    /// reason.
     pub fn is_unavailable(&self) -> bool {
         self.cache()
             .is_some_and(steersman_cache::Error::is_unavailable)
@@ -369,7 +374,7 @@ impl Error {
         }
     }
 
-    /// Returns the selectors of the cache that may hide the object, if there are any.
+    /// Returns, as text, the selectors of the cache that may hide the object, if there are any.
     pub fn scoped_by(&self) -> Option<&str> {
         match self {
             Self::Cache(error) => error.scoped_by(),
@@ -393,7 +398,8 @@ impl Error {
     }
 }
 
-/// Returns the reason why a status cannot be written, and the remedy. `was_asked`: the server has refused the write.
+/// Returns the reason why a status cannot be written, and the remedy. `was_asked` is true if the server has refused the
+/// write, and false if no request was sent.
 fn why_not(was_asked: bool) -> &'static str {
     if was_asked {
         "the server serves no status of this kind; enable `subresources.status` in its definition, or write the \
@@ -404,7 +410,7 @@ fn why_not(was_asked: bool) -> &'static str {
     }
 }
 
-/// Turns the error that an object is absent into `None`, and passes other errors on.
+/// Turns the error that an object is absent into `None`, and returns other errors unchanged.
 pub(crate) fn absent_is_none<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     match read {
         Ok(object) => Ok(Some(object)),

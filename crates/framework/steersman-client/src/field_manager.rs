@@ -3,7 +3,7 @@
 /// The longest name that servers accept, in bytes (`FieldManagerMaxLength` of apimachinery).
 const LONGEST: usize = 128;
 
-/// The error of a field manager's name that servers refuse. They refuse every write that carries such a name.
+/// The name of a field manager has a form that servers refuse. Servers refuse every write with such a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the field manager {name:?} {problem}: servers take 1 to 128 bytes of printable characters"
@@ -13,7 +13,7 @@ pub struct InvalidFieldManager {
     problem: String,
 }
 
-/// The number of bytes that an overlong name keeps of its beginning.
+/// The number of bytes at the beginning of an overlong name that stay when the name is shortened.
 const BEGINNING: usize = 40;
 
 /// Returns the field manager that the server derives from the program's `User-Agent`: the printable characters of the
@@ -26,7 +26,7 @@ pub(crate) fn of_program(program: &str) -> String {
 /// Returns the field manager of a controller of a program: `program/controller`.
 ///
 /// Characters that servers refuse become `_`. An overlong name is shortened in the middle, with a hash of the whole
-/// name there, so that different names stay different.
+/// name in place of the cut part, so that different names stay different.
 pub(crate) fn of_controller(program: &str, controller: &str) -> String {
     let whole = match program {
         "" => controller.to_owned(),
@@ -64,16 +64,17 @@ pub fn check_field_manager(name: &str) -> Result<(), InvalidFieldManager> {
     })
 }
 
-/// Returns whether servers refuse this character in a field manager. Unlike [`is_printable`], this check knows every
-/// symbol that servers accept.
+/// Returns whether servers refuse this character in a field manager. Returns false for every symbol that servers
+/// accept, while [`is_printable`] misses some of these symbols.
 fn is_refused(c: char) -> bool {
-    // The character follows a letter, because a combining mark alone would be escaped.
+    // `escape_debug` escapes characters that are not printable. The `a` stands before the character because a combining
+    // mark at the start of a text is escaped, too.
     let is_escaped = || format!("a{c}").escape_debug().count() > 2;
     !is_printable(c) && (c.is_ascii() || is_escaped())
 }
 
-/// Returns whether servers accept this character in a field manager (`unicode.IsPrint` of Go). Some symbols beyond
-/// ASCII that servers accept are refused here.
+/// Returns whether servers accept this character in a field manager (`unicode.IsPrint` of Go). Returns false for some
+/// symbols beyond ASCII that servers accept.
 fn is_printable(c: char) -> bool {
     c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric()
 }
@@ -126,8 +127,8 @@ mod tests {
         }
         assert!(names[0].starts_with("xxxx") && names[0].ends_with("x/website"));
         assert!(names[3].starts_with("shop/xxxx"));
-        // The names are fixed here, because a new version of this crate must derive the names that stored objects
-        // carry.
+        // This shortened name must not change: stored objects carry it as the owner of their fields, so a new version
+        // of this crate must derive the same name.
         assert_eq!(
             of_controller("shop", &"0123456789".repeat(13)),
             "shop/01234567890123456789012345678901234~9fc7462d~\

@@ -1,4 +1,4 @@
-//! Machine: adds and removes finalizers, and decides what the owner of a finalizer should do.
+//! Machine: adds and removes finalizers, and tells from an object what the owner of a finalizer has to do.
 
 use steersman_object::{AsObject, Object};
 
@@ -34,9 +34,10 @@ pub fn add<K: Object>(object: &mut K, finalizer: &str) -> bool {
     absent
 }
 
-/// Adds several finalizers to a local copy as [`add`] does, in their order; returns false if the copy has all of them.
+/// Adds several finalizers to a local copy, in their order, behind the existing ones; returns false if the copy has all
+/// of them.
 ///
-/// Adds nothing to an object that is being deleted, and returns false.
+/// Adds nothing to an object that is being deleted, and returns false, because Kubernetes would refuse the change.
 pub fn add_all<K: Object>(object: &mut K, finalizers: &[impl AsRef<str>]) -> bool {
     if object.is_being_deleted() {
         return false;
@@ -58,7 +59,7 @@ pub fn remove<K: Object>(object: &mut K, finalizer: &str) -> bool {
     present
 }
 
-/// Returns the stage of the object, which tells the owner of the finalizer what to do.
+/// Returns the stage of the object with respect to one finalizer, which tells the finalizer's owner what to do.
 ///
 /// # Examples
 ///

@@ -25,17 +25,19 @@ pub trait KindSource<K: Object>: sealed::Sealed + Clone + fmt::Debug + Send + Sy
     #[doc(hidden)]
     fn reads(&self, cache: &Cache) -> Reads<K>;
 
-    /// Returns the object if the cache holds it decoded; `None` otherwise, and always for a [`OneKind`].
+    /// Returns the object if the cache holds it decoded, without waiting; `None` otherwise, and always for a
+    /// [`OneKind`].
     #[doc(hidden)]
     fn decoded(&self, cache: &Cache, key: &ObjectKey) -> Option<Arc<K>>;
 }
 
-/// Takes the kind from the Rust type of the objects.
+/// The [`KindSource`] of a [`Client`](crate::Client) for all types that name their kind: takes the kind from the Rust
+/// type.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct TypedKinds;
 
-/// Takes the kind from a value that is known at runtime; all objects have the type `K`.
+/// The [`KindSource`] of a client for one kind that is known at runtime; all objects have the type `K`.
 #[derive(Clone, derive_more::Debug)]
 #[debug("OneKind({kind:?})")]
 pub struct OneKind<K> {

@@ -21,10 +21,10 @@
 //! }
 //! ```
 //!
-//! A [`Client`] reads from memory and writes over the network (CLIENT-1). A write reaches the cache only as an
-//! event of the API server. A reconciler still reads its own writes: a cached read waits until the cache has seen the
-//! earlier writes of the same key (RYOW-1, [`ReadConsistency`]). Writes of other clients may not have arrived yet;
-//! [`Client::live`] reads from the server itself.
+//! A [`Client`] reads from memory and writes over the network (CLIENT-1). A write changes the cache only when the API
+//! server's watch event about it arrives. A reconciler still reads its own writes: a cached read waits until the cache
+//! has seen the earlier writes of the same request key (RYOW-1, [`ReadConsistency`]). The cache may not show the latest
+//! writes of other clients yet; [`Client::live`] reads from the server itself.
 //!
 //! The verbs used most:
 //!
@@ -34,8 +34,10 @@
 //! - [`Client::apply`], [`apply_part`](Client::apply_part): server-side apply. With
 //!   [`if_changed`](ApplyRequest::if_changed) nothing is sent if the object is in the state in which the apply would
 //!   leave it (CLIENT-10, CLIENT-12).
-//! - [`Client::status`]: changes of the status, by difference too.
-//! - [`Client::add_finalizer`], [`Client::remove_finalizer`]: leave the finalizers of others in place.
+//! - [`Client::status`]: writes of the status subresource. Its [`modify`](StatusClient::modify) sends only the
+//!   difference.
+//! - [`Client::add_finalizer`], [`Client::remove_finalizer`]: change one finalizer of an object and leave its other
+//!   finalizers in place.
 //! - [`Client::await_condition`], [`wait_deleted`](Client::wait_deleted), [`watch`](Client::watch): for code outside
 //!   reconcilers.
 //! - [`owner::set_controller_reference`]: lets the garbage collector delete an object with its owner.
@@ -52,7 +54,8 @@
 //!
 //! - [`mod@write`] has [`Write`], one write with its outcome, and [`WriteObserver`], which is called for every write;
 //!   `write::outcome` derives the outcome of a write from the server's answer.
-//! - [`condition`] has [`Condition`], a condition of an object; [`conditions`] has those that programs need most.
+//! - [`condition`] has [`Condition`], a condition of an object; [`conditions`] has the conditions that programs wait
+//!   for most.
 //! - [`error`] has [`Error`].
 //! - [`consistency`] has [`ReadConsistency`]: which writes a cached read must see. [`metrics`] has [`ClientMetrics`].
 //! - [`options`] has [`ClientOptions`] and [`OptimisticLock`]; `field_manager` derives the names of field managers.
@@ -64,19 +67,22 @@
 //!   of an apply, and reads the conflicts of a refused one; `patch::extract` finds the fields that one manager owns.
 //!   `patch::status_field` finds out whether a type has a status.
 //! - `applied` remembers the last apply of each field manager to each object.
-//! - `own_writes` has the writes that the cache has not seen yet: `own_writes::unseen_writes` decides what a
-//!   read must see, `own_writes::write_tracker` records the writes and lets reads wait for them, and
-//!   `own_writes::unseen_writes::kept_answer` has the answers that replace such a wait.
+//! - `own_writes` has the writes that the cache has not seen yet: `own_writes::unseen_writes` decides what a read must
+//!   see, `own_writes::write_tracker` records the writes and lets reads wait for them, and
+//!   `own_writes::unseen_writes::kept_answer` keeps the server's answers to writes, which a get returns instead of
+//!   waiting.
 //! - [`owner`] sets, finds and removes owner references.
-//! - [`finalizer`] adds and removes finalizers, and decides what the owner of a finalizer should do.
+//! - [`finalizer`] adds and removes finalizers, and tells from an object whether the owner of a finalizer has to add
+//!   it, reconcile, or clean up.
 //! - `send` sends every write in a task of its own and reports the outcome to the observers; it repeats a request if
 //!   the server names a time (`Retry-After`).
 //! - `ensure` is create-or-patch: it reads, changes a copy, sends the difference, and reads again after a conflict.
 //! - `shared` has the state that all handles of one client share; `shared::apply` sends applies.
 //! - `read` has the reads: `read::live` asks the server, and `read::cached` reads from the cache once it has seen the
 //!   writes that the read must see.
-//! - [`mod@watch`] has [`ObjectWatch`], a watch over a cache of its own; `wait` waits for a condition over one.
-//! - [`client`] has [`Client`], with each family of verbs in a file: `client::ensures` has create-or-patch and
+//! - [`mod@watch`] has [`ObjectWatch`], a watch over a cache of its own; `wait` waits until an object meets a
+//!   condition, over such a cache.
+//! - [`client`] has [`Client`], with each group of verbs in a file: `client::ensures` has create-or-patch and
 //!   `client::applies` server-side apply, each with its options; `client::status` has the verbs of the status
 //!   subresource, and `client::subresource` those of any subresource.
 

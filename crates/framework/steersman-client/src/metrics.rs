@@ -10,7 +10,7 @@ use steersman_object::Kind;
 /// `Retry-After`.
 const REPEAT_WAITS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0];
 
-/// The metrics of all clients of one registry. Cheap to clone.
+/// The metrics of all clients that report to one Prometheus registry. Cheap to clone.
 ///
 /// The label `name` is `Kind.version.group`, as in the metrics of informers. `rest_client_request_retries_total` is the
 /// metric of client-go. client-go's `rest_client_rate_limiter_duration_seconds` has no counterpart, because the client
@@ -31,7 +31,8 @@ impl ClientMetrics {
     ///
     /// # Errors
     ///
-    /// If the registry already has metrics of these names: make one set per registry, and clone it.
+    /// If the registry already has metrics of these names. Register once for each registry, and give each client a
+    /// clone.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         Ok(Self {
             waits: histograms(

@@ -46,7 +46,8 @@ pub(crate) fn object_in_namespace<'a, K: Object>(
     Ok(Cow::Owned(filled))
 }
 
-/// Returns the namespace of a list: `asked`, the requested one, or the client's `namespace` without a request.
+/// Returns the namespace that a list selects: `asked`, if the caller names one, or else the client's `namespace`. An
+/// `asked` other than the client's is an error.
 pub(crate) fn list_namespace<'a>(
     namespace: Option<&'a str>,
     kind: &Kind,

@@ -34,17 +34,18 @@ pub struct ClientOptions {
     pub(crate) metrics: Option<ClientMetrics>,
 }
 
-/// Decides when a difference carries the resource version that it was computed from.
+/// Decides when a patch that is computed as a difference carries the resource version that it was computed from.
 ///
-/// The server refuses such a patch with a conflict if the object has changed since; the client then reads the object
-/// live and computes the difference again.
+/// The server refuses a patch with a version as a conflict if the object has changed since; the client then reads the
+/// object live and computes the difference again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptimisticLock {
     /// The patch carries the version if it sets or removes a whole list, because elements that other clients added in
     /// the meantime would be lost. (A merge patch cannot change a part of a list; a
-    /// [strategic](ClientOptions::strategic) merge patch can.) Also if the patch changes a status, because the server
-    /// does not compare the uid in a patch of a custom resource's status.
+    /// [strategic](ClientOptions::strategic) merge patch can.) A patch of a status also carries the version, because
+    /// the server does not compare the uid in a patch of a custom resource's status, and the patch could change another
+    /// object of the same name.
     #[default]
     Lists,
     /// Every patch carries the version.
@@ -54,8 +55,9 @@ pub enum OptimisticLock {
 }
 
 impl ClientOptions {
-    /// Returns the default options: the server's default field manager and field validation, [`OptimisticLock::Lists`], five
-    /// attempts, at most 10 s of waiting for repetitions, and `force` for applies.
+    /// Returns the default options: the server's default field manager and field validation, [`OptimisticLock::Lists`],
+    /// five attempts to send a difference, at most 10 s of waiting before a request is repeated, and applies that take
+    /// fields over from other managers.
     pub fn new() -> Self {
         Self {
             field_manager: None,
@@ -76,11 +78,11 @@ impl ClientOptions {
         }
     }
 
-    /// Sets the field manager (`fieldManager`): the name under which the server records the owner of each field, at
-    /// most 128 bytes of printable characters. By default it is the program's name in the `User-Agent`.
+    /// Sets the field manager (`fieldManager`): the name that the server records as the owner of each written field, at
+    /// most 128 bytes of printable characters. The default is the program's name in the `User-Agent`.
     ///
-    /// In the options of a manager, the name is the default of all controllers; without it, the default of each
-    /// controller is `program/controller`.
+    /// In the client options of a `Manager`, the name is the default of all its controllers; without a name there, the
+    /// default of each controller is `program/controller`.
     pub fn field_manager(mut self, name: impl Into<String>) -> Self {
         self.field_manager = Some(name.into());
         self
@@ -91,7 +93,8 @@ impl ClientOptions {
         self.field_manager.as_deref()
     }
 
-    /// Sets how the server treats unknown fields (`fieldValidation`); by default it warns. Apply is always strict.
+    /// Sets how the server treats fields of a request that it does not know (`fieldValidation`): by default it drops
+    /// them and sends a warning. It always refuses an apply with such fields.
     pub fn field_validation(mut self, validation: FieldValidation) -> Self {
         self.field_validation = Some(validation);
         self
@@ -130,14 +133,15 @@ impl ClientOptions {
     ///
     /// Only Kubernetes' own kinds have merge keys. A merge patch is sent for other kinds, and for an object with two
     /// elements of one key (ports that differ only in their protocol). If another client removed an element that the
-    /// difference changes, the element comes back with only the changed fields, unless [`OptimisticLock::Always`] is set. Off by
-    /// default.
+    /// difference changes, the element comes back with only the changed fields, unless [`OptimisticLock::Always`] is
+    /// set. Off by default.
     pub fn strategic(mut self, strategic: bool) -> Self {
         self.strategic = strategic;
         self
     }
 
-    /// Sets how often a change is attempted if its object changes before each attempt; at least 1. Five by default.
+    /// Sets the largest number of attempts to send a difference, if other clients change the object before each
+    /// attempt; at least 1. Five by default.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts.max(1);
         self
@@ -198,12 +202,12 @@ impl ClientOptions {
         self
     }
 
-    /// Returns whether metrics were set.
+    /// Returns whether metrics were set. A manager sets the metrics of its registry only if this is false.
     pub fn has_metrics(&self) -> bool {
         self.metrics.is_some()
     }
 
-    /// Adds an observer, which is called when a write begins and when it ends. Dry runs are not reported.
+    /// Adds an observer, which is called when a write begins and when its outcome is known. Dry runs are not reported.
     pub fn observe_writes(mut self, observer: Arc<dyn WriteObserver>) -> Self {
         self.observers.push(observer);
         self
@@ -216,7 +220,7 @@ impl ClientOptions {
         options
     }
 
-    /// Returns the caller's options of a delete, with the dry run of this client.
+    /// Returns the caller's options of a delete; the delete is also a dry run if this client is for dry runs.
     pub(crate) fn delete(&self, options: &DeleteOptions) -> DeleteOptions {
         options.clone().dry_run(self.dry_run || options.dry_run)
     }

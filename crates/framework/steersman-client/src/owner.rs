@@ -8,7 +8,7 @@ use steersman_object::{AsObject, Kind, Object, TypedObject, owner};
 /// Makes `owner` the controller of `object`: the garbage collector deletes the object after its owner, and events of
 /// the object reconcile the owner.
 ///
-/// Changes the local copy only. Setting the same owner again refreshes its reference.
+/// Changes the local copy only. If `object` has a reference to `owner` already, the reference is replaced.
 ///
 /// # Errors
 ///
@@ -37,11 +37,13 @@ pub fn set_controller_reference<O: TypedObject, K: Object>(
     set_controller(owner, &Kind::of::<O>(), object)
 }
 
-/// Makes `owner` an owner of `object` without controlling it.
+/// Makes `owner` an owner of `object`, but not its controller: the garbage collector deletes the object after its last
+/// owner. Changes the local copy only.
 ///
 /// # Errors
 ///
-/// As [`set_controller_reference`], except that another controller is no error.
+/// If the owner has no uid, or if the owner is namespaced and the object is cluster-scoped or in another namespace. An
+/// object with another controller is no error.
 pub fn add_owner_reference<O: TypedObject, K: Object>(
     owner: &impl AsObject<O>,
     object: &mut K,
@@ -49,11 +51,12 @@ pub fn add_owner_reference<O: TypedObject, K: Object>(
     owner::add_owner(owner, &Kind::of::<O>(), object)
 }
 
-/// Removes the references to `owner` itself, known by its uid; returns whether there was such a reference. Changes the
-/// local copy only.
+/// Removes the owner references with the uid of `owner`; returns whether there was such a reference. Changes the local
+/// copy only.
 ///
-/// A reference to a deleted predecessor of the same name stays: the garbage collector acts on it. If all of the
-/// remaining owners are gone, the garbage collector deletes the object; without owners it is left alone.
+/// A reference to a deleted object with the same name and another uid stays, for the garbage collector. The garbage
+/// collector deletes the object once all remaining owners are gone, but leaves an object without owner references
+/// alone.
 ///
 /// # Examples
 ///
@@ -76,8 +79,8 @@ pub fn remove_owner_reference<O: Object, K: Object>(
     owner::remove_owner(owner, object)
 }
 
-/// Removes the controller reference to `owner` as [`remove_owner_reference`] does; returns whether `owner` controlled
-/// the object. Changes the local copy only.
+/// Removes the owner reference with the uid of `owner` if it is the controller reference; returns whether `owner`
+/// controlled the object. Changes the local copy only.
 pub fn remove_controller_reference<O: Object, K: Object>(
     owner: &impl AsObject<O>,
     object: &mut K,

@@ -28,11 +28,12 @@ pub(crate) struct RequestSender {
     pub(crate) request: Option<RequestId>,
     /// The hash of the reconcile request, under which its writes are remembered; `None` without a request.
     pub(crate) writer: Option<WriterHash>,
-    /// Tracks the writes that later reads must see.
+    /// Tracks the writes of the client and its copies, which later reads must see (RYOW-1).
     pub(crate) own: Arc<WriteTracker>,
     /// The host of the API server, for the label `host` of metrics.
     pub(crate) host: Arc<str>,
-    /// The number of writes in flight, shared by the clients that are counted together.
+    /// The number of writes in flight, shared by all clients for which
+    /// [`Client::writes_finished`](crate::Client::writes_finished) waits for the same writes.
     pub(crate) in_flight: Arc<WritesInFlight>,
 }
 
@@ -40,15 +41,16 @@ pub(crate) struct RequestSender {
 #[derive(Debug, Default)]
 pub(crate) struct WritesInFlight {
     writes: watch::Sender<usize>,
-    /// The count of a wider set of clients, which includes the writes that are counted here; `None` if there is none.
+    /// The count of a larger set of clients, such as all clients of a manager: every write that counts here counts
+    /// there, too. `None` if there is no larger set.
     whole: Option<Arc<Self>>,
 }
 
-/// One write in flight. Dropping it ends its count, even if the task of the write was dropped.
+/// Counts one write as in flight until this value is dropped, which also happens if the task of the write is dropped.
 struct WriteInFlight(Arc<WritesInFlight>);
 
 impl WritesInFlight {
-    /// Makes a count for some of these clients. Their writes count there and here.
+    /// Makes a count for some of the clients that `self` counts. Their writes count in the new count and in `self`.
     pub(crate) fn part(self: &Arc<Self>) -> Arc<Self> {
         Arc::new(Self {
             writes: watch::Sender::default(),
@@ -56,9 +58,9 @@ impl WritesInFlight {
         })
     }
 
-    /// Waits until none of these clients has a write in flight.
+    /// Waits until none of the counted clients has a write in flight.
     pub(crate) async fn none(&self) {
-        // The sender lives as long as `self`, so the wait cannot fail.
+        // `wait_for` fails only if the `watch` sender is dropped, and `self` holds the sender.
         let _ = self.writes.subscribe().wait_for(|many| *many == 0).await;
     }
 
@@ -94,12 +96,12 @@ impl RequestSender {
         kind: &Kind,
         request: PreparedRequest<T>,
     ) -> Result<T, Error> {
-        // Not through `write_knowing`, because each further function enlarges the futures of all verbs.
+        // This does not call `write_knowing`, because each further async function enlarges the futures of all verbs.
         Ok(self.answer(kind, request, None).await?.value)
     }
 
-    /// Sends a write to an object that existed at `version`, which bounds how long a deleted object may still appear in
-    /// the cache (RYOW-9).
+    /// Sends a write to an object that existed at `version`, if one is known. After a delete, the object may still
+    /// appear in the cache until the cache has passed this version (RYOW-9).
     pub(crate) async fn write_knowing<T: Send + 'static>(
         &self,
         kind: &Kind,
@@ -109,7 +111,8 @@ impl RequestSender {
         Ok(self.answer(kind, request, version).await?.value)
     }
 
-    /// Sends a write as [`write_knowing`](Self::write_knowing) does, and returns the whole answer.
+    /// Sends a write as [`write_knowing`](Self::write_knowing) does, and returns the whole answer, which also tells
+    /// whether the server created the object.
     pub(crate) async fn answer<T: Send + 'static>(
         &self,
         kind: &Kind,
@@ -143,7 +146,7 @@ impl RequestSender {
         }
     }
 
-    /// Returns a copy of this sender, for a dry run if `dry_run` is set or the client is for dry runs.
+    /// Returns a copy of this sender. The copy sends dry runs if `dry_run` is set or the client is for dry runs.
     pub(crate) fn dry(&self, dry_run: bool) -> Self {
         let mut sender = self.clone();
         if dry_run && !sender.options.dry_run {
@@ -163,7 +166,7 @@ impl RequestSender {
         observers
     }
 
-    /// Sends a write once, in its own task, which goes on if the caller is dropped.
+    /// Sends a write once, in a task of its own, so that the write goes on if the caller is dropped (CLIENT-7).
     async fn once<T: Send + 'static>(
         &self,
         write: Write,
@@ -199,8 +202,9 @@ impl RequestSender {
         })
     }
 
-    /// Waits until the request may be sent again, or returns `error` if it may not or the server names no time.
-    /// `method` is the HTTP method of a write, and `None` for a read.
+    /// Waits until a request that failed with `error` may be sent again. Returns `error` if the request may not be sent
+    /// again, or the server names no time (`Retry-After`). `method` is the HTTP method of a write, and `None` for a
+    /// read.
     async fn pause(
         &self,
         error: Error,
@@ -209,7 +213,7 @@ impl RequestSender {
         repeats: &mut Repeats,
     ) -> Result<(), Error> {
         if error.is_kind_not_served() {
-            // The mapper then asks the server again for the kinds of this group.
+            // The mapper may know outdated kinds of this group, so it asks the server again at the next lookup.
             self.mapper.forget(kind.gvk().group());
         }
         let Some(wait) = repeats.wait(&error, method.is_none(), self.options.retry_after_limit)
@@ -234,7 +238,7 @@ impl RequestSender {
         let deleted = info.key().filter(|_| info.verb() == "delete");
         let before = deleted.map(|key| self.own.before_delete(kind.gvk(), key, version));
         Write {
-            // Relaxed, because the ids only have to be unique.
+            // The order is relaxed, because the ids of writes only have to be unique.
             id: WRITES.fetch_add(1, Ordering::Relaxed),
             request: self.request.clone(),
             verb: info.verb(),
@@ -263,8 +267,8 @@ fn note<T>(
     let object = object.map(|answer| (answer.object.as_ref(), &answer.body));
     let outcome = outcome(write, object);
     if let Some(own) = own {
-        // The cache learns the version before the observers run. So an informer that starts in between either lists at
-        // that version or is found by the observer that records the write.
+        // RYOW-10: the cache learns the version of the write before the observers run. So an informer that starts in
+        // between either lists at that version or later, or is found by the observer that records the write.
         own.note_version(write, &outcome);
     }
     for observer in observers {

@@ -1,5 +1,5 @@
-//! Driver: the state that all handles of one client share (cache, client configuration, options), and the verbs over
-//! this state.
+//! Driver: the state that all handles of one client share (cache, client configuration, options), and the requests that
+//! several of the handles send.
 
 pub(crate) mod apply;
 
@@ -25,7 +25,8 @@ use crate::patch::change::{ChangedPart, PatchMode, check_version, is_of_another}
 use crate::send::RequestSender;
 use crate::write::RequestId;
 
-/// The state behind a client and its other handles. Cheap to clone; clones share one transport.
+/// The state of a client, which its other handles, such as [`Live`](crate::Live), hold too. Cheap to clone; clones
+/// share the connection to the server.
 #[derive(Clone, derive_more::Debug)]
 #[debug(
     "Shared {{ endpoint: {:?}, options: {:?}, .. }}",
@@ -41,14 +42,15 @@ struct ClientState {
     client_config: ClientConfig,
     transport: OnceCell<kube_client::Client>,
     applied: Mutex<AppliedIntents>,
-    /// Hashes the field managers and options of applies, to recognize repetitions.
+    /// Hashes the field managers and options of applies, to recognize an apply that equals the last one.
     intent_key: IntentKey,
 }
 
 impl SharedClient {
     pub(crate) fn new(cache: Cache, client_config: ClientConfig, options: ClientOptions) -> Self {
         let mapper = Mapper::new(client_config.clone());
-        // CLIENT-12: informers must know the managers before they list, to keep digests of the applied objects.
+        // CLIENT-12: informers must know the field managers before they list, because they keep a digest of the fields
+        // that each of these managers has applied to an object.
         cache.note_field_manager(&client_config.program());
         if let Some(manager) = options.given_field_manager() {
             cache.note_field_manager(manager);
@@ -140,8 +142,8 @@ impl SharedClient {
         sender.own.wait(&sender.options, kind, read, notes).await
     }
 
-    /// Returns whether a result that was read after [`wait`](Self::wait) is valid: it shows none of the `unstored`
-    /// objects, which are absent on the server.
+    /// Returns whether a result that was read after [`wait`](Self::wait) is valid: the cache has not advanced since
+    /// then, so the result shows none of the `unstored` objects, which are absent on the server.
     pub(crate) fn still_hold(&self, kind: &Kind, unstored: &[Unstored]) -> bool {
         self.sender.own.still_hold(kind.gvk(), unstored)
     }
@@ -160,8 +162,8 @@ impl SharedClient {
         Ok(self.sender.read(kind, ask).await?)
     }
 
-    /// Returns the field manager of an apply: the client's or, without one, the name that the server derives for other
-    /// writes.
+    /// Returns the field manager of an apply, which needs one: the client's or, without one, the name that the server
+    /// derives from the program's `User-Agent` for other writes.
     pub(crate) fn manager(&self) -> String {
         let given = self.options().field_manager.clone();
         given.unwrap_or_else(|| field_manager::of_program(&self.client_config().program()))
@@ -189,8 +191,8 @@ impl SharedClient {
         })
     }
 
-    /// Returns the list options as [`options_in_namespace`](Self::options_in_namespace) does, for a request to the
-    /// server.
+    /// Returns the list options of a request to the server, in the client's namespace if the client has one and the
+    /// list options name none.
     ///
     /// # Errors
     ///
@@ -238,8 +240,8 @@ impl SharedClient {
         object: &K,
         part: ChangedPart,
     ) -> Result<K, Error> {
-        // CLIENT-6: a kind with a transform cannot be replaced, because an object does not tell whether it lacks
-        // fields.
+        // CLIENT-6: an object of a kind with a transform is not replaced, because the object does not tell whether the
+        // transform has removed fields from it, which the server would then remove, too.
         if let Some(transform) = self.cache().transformed(kind) {
             return Err(Error::Transformed {
                 kind: kind.clone(),
@@ -267,7 +269,7 @@ impl SharedClient {
         })
     }
 
-    /// Changes an existing object by the difference that `mutate` makes.
+    /// Changes an existing object: sends the difference that `mutate` makes in a copy of it.
     pub(crate) async fn change<K: Object>(
         &self,
         kind: &Kind,
@@ -299,7 +301,8 @@ impl SharedClient {
         merged.map_err(|refused| without_status(refused, kind, before.key(), part))
     }
 
-    /// Creates an object, or changes the existing one; `present` is the object as it was read.
+    /// Creates an object, or changes the existing one; `present` is the existing object as it was read, and `None` if
+    /// it is absent.
     pub(crate) async fn ensure<K: Object>(
         &self,
         kind: &Kind,
@@ -340,7 +343,8 @@ impl SharedClient {
     }
 }
 
-/// CLIENT-8: turns a 404 of the status subresource into [`Error::NoStatus`].
+/// CLIENT-8: turns the server's answer that the kind has no status subresource (404) into [`Error::NoStatus`]. Returns
+/// other errors unchanged.
 fn without_status(refused: Error, kind: &Kind, key: ObjectKey, part: ChangedPart) -> Error {
     match refused {
         Error::Api(refused) if part == ChangedPart::Status && refused.is_kind_not_served() => {

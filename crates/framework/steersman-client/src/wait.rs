@@ -11,7 +11,8 @@ use crate::error::Error;
 use crate::shared::SharedClient;
 use crate::watch::PrivateCache;
 
-/// Waits until the object with this key meets a condition, and returns the object in that state.
+/// Waits until the object with this key meets a condition, and returns the object in that state; `None` if its absence
+/// met the condition.
 ///
 /// CLIENT-9: the condition is checked after the first complete list, and then whenever the object changes.
 pub(crate) async fn await_condition<K: Object>(
@@ -31,12 +32,13 @@ pub(crate) async fn await_condition<K: Object>(
     let (mut last_seen, mut problem) = (LastSeen::Nothing, None);
     let judged = async {
         let informers = private.reads.informers()?;
-        // The list options name at most one namespace, so the kind has one informer.
+        // The list options name at most one namespace, so this cache has one informer.
         let Some(mut applied) = informers.first().map(|i| i.untyped().applied()) else {
             return std::future::pending().await;
         };
         loop {
-            // Marked before the read, so that no change between the read and the wait is missed.
+            // The current version is marked as known before the read, so that a change between the read and the wait
+            // ends the wait.
             applied.mark_unchanged();
             match private.reads.get_opt(&key).await {
                 Ok(object) => {
@@ -49,7 +51,7 @@ pub(crate) async fn await_condition<K: Object>(
                 Err(error) => return Err(Error::Cache(error)),
             }
             if applied.changed().await.is_err() {
-                // The informer has ended; the future of the cache returns the reason.
+                // The informer has ended. The future of the cache, which is polled beside this one, returns the reason.
                 return std::future::pending().await;
             }
         }
@@ -79,8 +81,8 @@ pub(crate) async fn await_condition<K: Object>(
     })
 }
 
-/// Returns whether a kind may become readable without an administrator: the server is starting, or the definition of
-/// the kind is not established yet.
+/// Returns whether the kind may become readable while the wait goes on, for example when the server has started or the
+/// CustomResourceDefinition is established. False for other errors, and if the server forbids the watch.
 fn is_passing(error: &steersman_cache::Error) -> bool {
     let unsynced = error.unsynced();
     error.is_unavailable() && !unsynced.iter().any(|unsynced| unsynced.is_forbidden())

@@ -17,13 +17,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 
-/// The selected objects of one kind and their changes, straight from the server: a list, and a watch that restarts
-/// itself. Made by [`Client::watch`](crate::Client::watch).
+/// A stream of the selected objects of one kind and their changes, from the server instead of the client's cache: a
+/// list, and a watch that restarts after an error. Made by [`Client::watch`](crate::Client::watch).
 ///
 /// The stream delivers each present object as [`Event::Created`](steersman_cache::Event::Created), then
 /// [`Delivery::Synced`], then changes with the old and the new object. It resumes after a broken connection and after
 /// any number of 429 and 5xx, and lists again after a 410: objects that were deleted meanwhile are delivered as
-/// [`Event::Deleted`](steersman_cache::Event::Deleted), and an object that was deleted and created again as both.
+/// [`Event::Deleted`](steersman_cache::Event::Deleted), and an object that was deleted and created again as deleted and
+/// as created.
 ///
 /// The stream has an error only at its end, if the client configuration cannot make a client (its credentials are
 /// broken). Failed requests, such as a 403, are repeated; [`informer_failures`](Self::informer_failures) returns the
@@ -45,7 +46,7 @@ pub struct ObjectWatch<K> {
     stream: BoxStream<'static, Result<Delivery<K>, Error>>,
 }
 
-/// A cache of the selected objects of one kind, and the future that runs it.
+/// A cache of the selected objects of one kind, for one watch or wait, and the future that runs the cache.
 pub(crate) struct PrivateCache<K> {
     pub(crate) cache: Cache,
     pub(crate) reads: Reads<K>,
@@ -71,7 +72,7 @@ impl<K: Object> PrivateCache<K> {
         if let (true, Some(namespace)) = (kind.is_namespaced(), list_options.selected_namespace()) {
             options = options.namespaces([namespace]);
         }
-        // The sync has no time limit here, because the caller limits its wait.
+        // The first sync has no time limit here, because a wait has its own limit and a watch has none.
         let all = CacheOptions::new().sync_timeout(Duration::MAX);
         let cache = Cache::new(all.by_kind(kind, options))?;
         // CLIENT-9: the first list is the newest (RYOW-10), so that it holds an object that was created just before.
@@ -94,7 +95,7 @@ impl<K: Object> ObjectWatch<K> {
         let stream = stream::unfold(Some((run, events)), |running| async move {
             let (mut run, mut events) = running?;
             tokio::select! {
-                // Deliveries are polled first, so that none before the end is lost.
+                // Deliveries are polled before the end of the cache, so that every delivery before the end is returned.
                 biased;
                 Some(delivery) = events.next() => Some((Ok(delivery), Some((run, events)))),
                 ended = &mut run => Some((Err(ended.err()?.into()), None)),
@@ -106,7 +107,7 @@ impl<K: Object> ObjectWatch<K> {
 }
 
 impl<K> ObjectWatch<K> {
-    /// Waits for the next delivery; `None` after an error.
+    /// Waits for the next delivery. Returns `None` after an error, which ends the watch.
     ///
     /// # Errors
     ///

@@ -21,7 +21,8 @@ pub struct RequestId {
     key: Arc<dyn ErasedKey>,
 }
 
-/// One write, from the moment it is sent until its outcome is known.
+/// The description of one write, with which a [`WriteObserver`] is called when the write begins and when its outcome is
+/// known.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Write {
@@ -35,17 +36,17 @@ pub struct Write {
     pub kind: Kind,
     /// The namespace of the written objects; `None` for a cluster-scoped kind.
     pub namespace: Option<String>,
-    /// The key of the object; `None` for a collection, and if the server generates the name.
+    /// The key of the written object; `None` for the delete of a collection, and if the server generates the name.
     pub key: Option<ObjectKey>,
     /// The prefix (`metadata.generateName`) from which the server generates the name, if it does.
     pub generate_name: Option<String>,
-    /// The subresource; `None` for a write of the object itself.
+    /// The name of the written subresource, such as `status`; `None` for a write of the object itself.
     pub subresource: Option<String>,
     /// The state of a deleted object before the delete was sent; empty for other writes.
     pub(crate) before: StateBeforeDelete,
 }
 
-/// The state of an object before its delete was sent, as far as it was known.
+/// The state of an object before its delete was sent, as far as the client knew it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StateBeforeDelete {
     /// The uid of the object in the cache; `None` if the cache did not hold it.
@@ -89,7 +90,8 @@ pub enum WriteOutcome<'a> {
     Unknown(&'a steersman_api::Error),
 }
 
-/// An observer of the writes of a client, called when a write begins and when its outcome is known.
+/// An observer of the writes of a client, called when a write begins and when its outcome is known. Added with
+/// [`ClientOptions::observe_writes`](crate::ClientOptions::observe_writes).
 ///
 /// A dry run is not a write. Requests that are not sent (an invalid key, nothing to change) are not reported either.
 ///
@@ -131,7 +133,7 @@ impl<K: Eq + Hash + fmt::Debug + Send + Sync + 'static> ErasedKey for K {
 }
 
 impl RequestId {
-    /// Makes the id of the request `key` of a controller.
+    /// Makes the id of a reconcile request from the name of its controller and the key that it reconciles.
     pub fn new<K>(controller: impl Into<Arc<str>>, key: K) -> Self
     where
         K: Eq + Hash + fmt::Debug + Send + Sync + 'static,

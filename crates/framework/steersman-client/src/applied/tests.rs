@@ -1,4 +1,4 @@
-//! Tests of the remembered applies.
+//! Tests of `AppliedIntents`, which remembers the last applies and deletes of a client.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn never(_: &Gvk, _: Remembered<'_>) -> bool {
     false
 }
 
-/// Notes an apply and its answer with this state.
+/// Records an apply and the server's answer, which says that the object has the state `left`.
 fn apply(applied: &mut AppliedIntents, key: &ObjectKey, intent: Intent, left: AppliedState) {
     applied.begin(&gvk(), key, intent, never);
     applied.answered(&gvk(), key, intent, left);
@@ -39,7 +39,7 @@ fn last(applied: &AppliedIntents, name: &str, intent: Intent) -> LastApply {
     applied.last(&gvk(), &key(name), intent)
 }
 
-/// CLIENT-10
+/// CLIENT-10: only an apply with the same manager, options and document is equal to the last apply.
 #[test]
 fn an_intent_is_known_by_manager_options_and_document() {
     let (mut applied, keys) = (AppliedIntents::default(), IntentKey::default());
@@ -63,7 +63,7 @@ fn an_intent_is_known_by_manager_options_and_document() {
     assert_eq!(last(&applied, "a", theirs), LastApply::Unsent);
 }
 
-/// CLIENT-10
+/// CLIENT-10: after a delete, and until an apply is answered, no apply counts as repeated.
 #[test]
 fn an_apply_without_an_answer_and_a_deleted_object_have_no_known_state() {
     let (mut applied, keys) = (AppliedIntents::default(), IntentKey::default());
@@ -107,7 +107,7 @@ fn the_objects_of_a_namespace_or_of_a_kind_are_deleted_together() {
     fill(&mut applied);
     applied.deleted_in(&gvk(), Some("a"), never);
     assert_eq!(applied.len(), 3);
-    // `z` was never applied.
+    // `z` was never applied, but the delete of all objects of the namespace concerns every name.
     for name in ["x", "z"] {
         assert_eq!(last(&applied, name, first), LastApply::Other);
     }
@@ -138,7 +138,7 @@ fn an_answer_without_uid_or_version_leaves_no_state() {
 fn outdated_entries_are_dropped_when_their_number_has_doubled() {
     let mut applied = AppliedIntents::default();
     let intent = IntentKey::default().intent("m", (), digest(&json!({})));
-    // Every second object was deleted.
+    // The entries of objects with an even number are outdated.
     let is_outdated = |_: &Gvk, known: Remembered<'_>| match known {
         Remembered::Applied(key, _) | Remembered::Deleted(key, _) => {
             key.name().ends_with(['0', '2', '4', '6', '8'])
@@ -175,12 +175,12 @@ fn outdated_entries_are_dropped_when_their_number_has_doubled() {
     assert_eq!(applied.len(), entries.sum::<usize>());
 }
 
-/// CLIENT-13
+/// CLIENT-13: the number of remembered deletes is bounded, however many namespaces come and go.
 #[test]
 fn namespaces_that_are_gone_are_dropped_too() {
     let mut applied = AppliedIntents::default();
     let namespace = |number: usize| format!("job-{number}");
-    // Only the newest hundred namespaces have objects.
+    // Only the newest hundred namespaces have objects; the deletes in other namespaces are outdated.
     for number in 0..10_000_usize {
         let is_outdated = |_: &Gvk, known: Remembered<'_>| {
             let Remembered::DeletedIn(Some(name), _) = known else {
@@ -188,7 +188,7 @@ fn namespaces_that_are_gone_are_dropped_too() {
             };
             !(number.saturating_sub(100)..number).any(|recent| name == namespace(recent))
         };
-        // Noted twice, as the client does: before the request and after the answer.
+        // Each delete is recorded twice, as the client does: before the request and after the answer.
         for _ in 0..2 {
             applied.deleted_in(&gvk(), Some(&namespace(number)), is_outdated);
         }
@@ -203,7 +203,7 @@ fn namespaces_that_are_gone_are_dropped_too() {
     assert_eq!(last(0), LastApply::Unsent);
 }
 
-/// CLIENT-13
+/// CLIENT-13: a delete stays remembered until the cache has passed this version.
 #[test]
 fn a_delete_remembers_the_newest_version_that_the_cache_may_still_show() {
     let (mut applied, keys) = (AppliedIntents::default(), IntentKey::default());
@@ -228,7 +228,7 @@ fn a_delete_remembers_the_newest_version_that_the_cache_may_still_show() {
     apply(&mut applied, &key("a"), theirs, state("u", "9"));
     applied.deleted(&gvk(), &key("a"), never);
     assert_eq!(after(&mut applied), [Some("10".to_owned())]);
-    // The answer to an apply that another task sent before the delete.
+    // The answer to an apply that another task sent before the delete arrives after the delete.
     applied.answered(&gvk(), &key("a"), ours, state("u", "11"));
     assert_eq!(after(&mut applied), [Some("11".to_owned())]);
     applied.deleted_in(&gvk(), Some("a"), never);

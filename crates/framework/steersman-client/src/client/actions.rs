@@ -15,7 +15,7 @@ use crate::error::Error;
 ///
 /// A request that was sent is finished even if its future is dropped; see [`Client`].
 impl Client {
-    /// Evicts a Pod: deletes it, unless a disruption budget forbids it at present.
+    /// Evicts a Pod: deletes it, unless a PodDisruptionBudget forbids it at present.
     ///
     /// # Errors
     ///
@@ -31,7 +31,8 @@ impl Client {
             "deleteOptions": options.to_json(),
         });
         let evictions = self.subresource::<Pod>("eviction");
-        // CLIENT-10: an eviction is a delete, so earlier applies to the Pod no longer tell its state.
+        // CLIENT-10: an eviction is a delete, so the remembered applies to the Pod are forgotten, before the request
+        // and after it: another task may apply the Pod in between.
         self.shared.forget_applied(&kind, &pod);
         let evicted = evictions.create::<Value>(&pod, &eviction).await;
         self.shared.forget_applied(&kind, &pod);

@@ -35,7 +35,8 @@ pub struct ApplyRequest<'a, S, K> {
     object: PhantomData<fn() -> K>,
 }
 
-/// Server-side apply.
+/// The verbs of server-side apply, which sets fields of an object and records the client's field manager as their
+/// owner.
 impl<S> Client<S> {
     /// Applies an object (server-side apply): sets the fields that are set in `object` and leaves all other fields
     /// alone. Creates the object if it is absent. The request is always sent; a reconciler adds
@@ -79,7 +80,7 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// As [`apply`](Self::apply); [`Error::NotApplicable`] if the part names another kind.
+    /// The errors of [`apply`](Self::apply); also [`Error::NotApplicable`] if the part names another kind.
     ///
     /// # Examples
     ///
@@ -107,8 +108,8 @@ impl<S> Client<S> {
         }
     }
 
-    /// Returns the cached object if the apply would change nothing: the object has the version that the same apply
-    /// left, or the field manager owns exactly the applied fields with these values.
+    /// Returns the cached object if the apply would change nothing: the object still has the version that the last
+    /// equal apply left, or the field manager owns exactly the applied fields, with the applied values.
     ///
     /// CLIENT-10: the read waits for the earlier writes of the same reconcile request, so the object includes them.
     async fn as_applied<K: Object>(
@@ -127,7 +128,7 @@ impl<S> Client<S> {
         if last == LastApply::Other {
             return None;
         }
-        // If the read fails, the apply is sent, and reports its own error if it fails too.
+        // An error of the read is dropped: the apply is sent, and returns an error of its own if it fails, too.
         let found = self.read::<K>(&apply.key, caller).await.ok()?;
         let version = found.stored_version();
         if let LastApply::Equal(left) = &last {
@@ -147,7 +148,7 @@ impl<S: KindSource<K>, K: Object> ApplyRequest<'_, S, K> {
     /// Limits the apply to the object that the caller found, or to a new object if the caller found none (`None`).
     ///
     /// An apply changes any object of the name. The cache may be behind the server, so another program may have created
-    /// or recreated the object meanwhile; with this condition, which the server checks, such an object is left alone.
+    /// or recreated the object meanwhile; with this limit, which the server checks, such an object is left alone.
     ///
     /// The result is [`Error::NotAsFound`] if the server has another object, no object, or an object where the caller
     /// found none.
@@ -178,7 +179,7 @@ impl<S: KindSource<K>, K: Object> ApplyRequest<'_, S, K> {
     /// Returns [`Ensured::Created`] if the server created the object, [`Ensured::Updated`] if the request was sent and
     /// the object existed (changed or not), both with the object as the server answered it, and [`Ensured::Unchanged`]
     /// with the cached object if nothing was sent. If another client changed the object a moment ago, the cache may not
-    /// show the change yet; its event runs a reconciler again.
+    /// show the change yet; the event of that change runs a reconciler again.
     ///
     /// `steersman_client_skipped_writes_total` counts the applies that are not sent.
     ///
@@ -188,7 +189,7 @@ impl<S: KindSource<K>, K: Object> ApplyRequest<'_, S, K> {
     ///
     /// # Cancel safety
     ///
-    /// As [`ApplyRequest`].
+    /// A request that was sent is finished even if this future is dropped; see [`Client`].
     ///
     /// # Examples
     ///
@@ -202,7 +203,7 @@ impl<S: KindSource<K>, K: Object> ApplyRequest<'_, S, K> {
     /// ```
     pub async fn if_changed(self) -> Result<Ensured<K>, Error> {
         let (client, kind, apply) = (self.client, self.client.kinds.kind_of(), self.apply?);
-        // Boxed, because these futures are large.
+        // Boxed, because these futures are large and would enlarge the future of every caller.
         if let Some(object) = Box::pin(client.as_applied(&kind, &apply, self.caller)).await {
             client.shared.apply_skipped(&kind);
             return Ok(Ensured::Unchanged(object));

@@ -23,8 +23,9 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// As [`ensure`](Self::ensure); [`is_not_found`](Error::is_not_found) if the object is gone or another object has
-    /// its name.
+    /// [`is_not_found`](Error::is_not_found) if the object is gone or another object has its name;
+    /// [`Error::KeptChanging`] after a bounded number of conflicts; [`Error::Renamed`] if the closure changes the name
+    /// or namespace; otherwise the errors of the server.
     pub async fn modify<K: Object>(
         &self,
         object: &impl AsObject<K>,
@@ -44,7 +45,7 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// As [`modify`](Self::modify).
+    /// Those of [`modify`](Self::modify), such as [`is_not_found`](Error::is_not_found) if the object is gone.
     pub async fn add_finalizer<K: Object>(
         &self,
         object: &impl AsObject<K>,
@@ -56,11 +57,12 @@ impl<S> Client<S> {
         self.add_finalizers(object, &[finalizer]).await
     }
 
-    /// Adds several finalizers in one request, in their order, as [`add_finalizer`](Self::add_finalizer) does.
+    /// Adds several finalizers in one request, in their order, behind the existing ones. Nothing is sent if the object
+    /// has all of them, or is being deleted.
     ///
     /// # Errors
     ///
-    /// As [`modify`](Self::modify).
+    /// Those of [`modify`](Self::modify), such as [`is_not_found`](Error::is_not_found) if the object is gone.
     pub async fn add_finalizers<K: Object>(
         &self,
         object: &impl AsObject<K>,
@@ -72,8 +74,9 @@ impl<S> Client<S> {
         let mut add = |object: &mut K| {
             finalizer::add_all(object, finalizers);
         };
-        // The patch always carries the version, because several writers share the list of finalizers. An object that
-        // was deleted meanwhile has another version, so it is read live, and gets no finalizer.
+        // The patch always carries the version, because several writers share the list of finalizers. If the deletion
+        // of the object has begun meanwhile, its version has changed: the server refuses the patch, the object is read
+        // live, and it gets no finalizer.
         self.change(object.as_object(), OptimisticLock::Always, &mut add)
             .await
     }
@@ -83,7 +86,7 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// As [`modify`](Self::modify).
+    /// Those of [`modify`](Self::modify), such as [`is_not_found`](Error::is_not_found) if the object is gone.
     pub async fn remove_finalizer<K: Object>(
         &self,
         object: &impl AsObject<K>,

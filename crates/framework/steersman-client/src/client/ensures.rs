@@ -34,7 +34,7 @@ pub struct EnsureRequest<'a, S, K, F> {
     caller: &'static Location<'static>,
 }
 
-/// One delete of an owned object, made by [`Client::ensure_absent`].
+/// One delete of an owned object, made by [`Client::ensure_absent`]. Sent when [`owned_by`](Self::owned_by) is awaited.
 #[derive(Debug)]
 #[must_use = "the object is deleted when `owned_by` is awaited"]
 pub struct EnsureAbsentRequest<'a, S, K> {
@@ -44,7 +44,7 @@ pub struct EnsureAbsentRequest<'a, S, K> {
     object: PhantomData<fn() -> K>,
 }
 
-/// A closure that sets the controller reference on an object, or refuses to.
+/// A closure that sets the controller reference on an object, or returns the reason why the owner cannot control it.
 type SetOwner<'a, K> = Box<dyn Fn(&mut K) -> Result<(), OwnerError> + Send + Sync + 'a>;
 
 /// Creates objects, and changes existing ones by difference.
@@ -55,13 +55,13 @@ impl<S> Client<S> {
     /// is read from the cache. If it is absent, `initial` with `mutate` applied is created. If it exists, `mutate` is
     /// applied to a copy and the difference is sent as a merge patch; nothing is sent if there is no difference. The
     /// closure may run several times. It should set only the fields that its caller decides: a closure that replaces
-    /// the whole spec fights the server's defaults on every call.
+    /// the whole spec removes the defaults that the server has set, so that every call sends a request.
     ///
     /// [`owned_by`](EnsureRequest::owned_by) sets the controller reference, and
     /// [`with_status`](EnsureRequest::with_status) sends the status as well.
     ///
     /// [`Ensured::Unchanged`] is about the object in the cache. If another client changed the object a moment ago, the
-    /// cache may not show the change yet; its event runs a reconciler again.
+    /// cache may not show the change yet; the event of that change runs a reconciler again.
     ///
     /// # Errors
     ///
@@ -153,7 +153,8 @@ impl<S: KindSource<K>, K: Object> EnsureAbsentRequest<'_, S, K> {
     ///
     /// # Cancel safety
     ///
-    /// As [`EnsureRequest`].
+    /// A request that was sent is finished even if this future is dropped, and no further request is sent; see
+    /// [`Client`].
     pub async fn owned_by<O: Object>(self, owner: &impl AsObject<O>) -> Result<bool, Error> {
         let (client, key) = (self.client, self.key);
         let Some(object) = absent_is_none(client.read::<K>(key, self.caller).await)? else {
@@ -203,7 +204,7 @@ impl<'a, S: KindSource<K>, K: Object, F: FnMut(&mut K) + Send> EnsureRequest<'a,
     /// A status in the initial object is not sent: set it in the closure. For a type without a status only the object
     /// is ensured.
     ///
-    /// The outcome has the five cases of `controllerutil.CreateOrPatch`:
+    /// The outcome has the five cases of `controllerutil.CreateOrPatch` in controller-runtime:
     ///
     /// | `ensured` | `is_status_changed` | `OperationResult` |
     /// | --- | --- | --- |
@@ -215,12 +216,13 @@ impl<'a, S: KindSource<K>, K: Object, F: FnMut(&mut K) + Send> EnsureRequest<'a,
     ///
     /// # Errors
     ///
-    /// As [`ensure`](Client::ensure) and [`status().modify`](crate::StatusClient::modify). If the write of the status
-    /// fails, the write of the object has been executed.
+    /// Those of [`ensure`](Client::ensure) and of [`status().modify`](crate::StatusClient::modify). If the write of the
+    /// status fails, the write of the object has been executed.
     ///
     /// # Cancel safety
     ///
-    /// As [`EnsureRequest`].
+    /// A request that was sent is finished even if this future is dropped, and no further request is sent; see
+    /// [`Client`].
     ///
     /// # Examples
     ///
@@ -238,7 +240,7 @@ impl<'a, S: KindSource<K>, K: Object, F: FnMut(&mut K) + Send> EnsureRequest<'a,
     /// # Ok(()) }
     /// ```
     pub async fn with_status(mut self) -> Result<EnsuredWithStatus<K>, Error> {
-        // Boxed, because these futures are large.
+        // Boxed, because this future is large and would enlarge the future of every caller.
         let ensured = Box::pin(self.send(ChangedPart::WithoutStatus)).await?;
         let Client { shared, kinds } = self.client;
         let kind = kinds.kind_of();

@@ -13,7 +13,8 @@ use crate::shared::SharedClient;
 ///
 /// # Cancel safety
 ///
-/// As the [`Client`](crate::Client).
+/// A request that was sent is finished even if its future is dropped, and no further request is sent; see
+/// [`Client`](crate::Client).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct StatusClient<S = TypedKinds> {
@@ -59,8 +60,8 @@ impl<S> StatusClient<S> {
     /// # Errors
     ///
     /// [`is_conflict`](Error::is_conflict) if the object has changed since `before` was read, unless
-    /// [`OptimisticLock::Never`](crate::OptimisticLock::Never) is set; [`is_not_found`](Error::is_not_found) if the object is gone or
-    /// another object has its name; otherwise the errors of the server.
+    /// [`OptimisticLock::Never`](crate::OptimisticLock::Never) is set; [`is_not_found`](Error::is_not_found) if the
+    /// object is gone or another object has its name; otherwise the errors of the server.
     pub async fn merge<K: Object>(
         &self,
         before: &impl AsObject<K>,
@@ -80,7 +81,8 @@ impl<S> StatusClient<S> {
     ///
     /// # Errors
     ///
-    /// As [`Client::apply`](crate::Client::apply).
+    /// [`Error::ApplyConflict`], with `force` off, if another manager set a field to another value; [`Error::NoStatus`]
+    /// if the server serves no status of the kind; otherwise the errors of the server.
     pub async fn apply<K: Object>(
         &self,
         key: &ObjectKey,

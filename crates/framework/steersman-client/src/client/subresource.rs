@@ -20,7 +20,7 @@ use crate::shared::SharedClient;
 ///
 /// # Cancel safety
 ///
-/// As the [`Client`](crate::Client).
+/// A write that was sent is finished even if its future is dropped; see [`Client`](crate::Client).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Subresource<K> {
@@ -53,7 +53,7 @@ impl<K: Object> Subresource<K> {
         Ok(self.shared.sender().read(&self.kind, ask).await?)
     }
 
-    /// Sends a POST to the subresource, with `body` as an eviction, a binding or a request for a token.
+    /// Sends `body` to the subresource as a POST: an eviction, a binding or a request for a token, for example.
     ///
     /// # Errors
     ///
@@ -87,8 +87,8 @@ impl<K: Object> Subresource<K> {
         .await
     }
 
-    /// Patches the subresource. A [`Patch::Apply`] is sent without the client's field manager; [`apply`](Self::apply)
-    /// adds it.
+    /// Patches the subresource. A [`Patch::Apply`] needs a field manager, which is sent only if one is
+    /// [set](crate::Client::field_manager); [`apply`](Self::apply) sends the name of the program otherwise.
     ///
     /// # Errors
     ///
@@ -109,7 +109,8 @@ impl<K: Object> Subresource<K> {
     ///
     /// # Errors
     ///
-    /// As [`Client::apply`](crate::Client::apply).
+    /// [`Error::ApplyConflict`], with `force` off, if another manager set a field to another value; otherwise the
+    /// errors of the server.
     pub async fn apply<T: DeserializeOwned + Send + 'static>(
         &self,
         key: &ObjectKey,
@@ -124,7 +125,7 @@ impl<K: Object> Subresource<K> {
     ///
     /// # Errors
     ///
-    /// As [`patch`](Self::patch).
+    /// The errors of the server.
     pub async fn set_replicas(&self, key: &ObjectKey, replicas: i32) -> Result<Scale, Error> {
         let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
         self.patch(key, &patch).await

@@ -1,4 +1,4 @@
-//! RYOW-11: a read takes no lock because of notes about other objects or keys.
+//! RYOW-11: a read takes no lock because of remembered writes (notes) of other objects or of other request keys.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;
@@ -24,7 +24,7 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("default", name)
 }
 
-/// RYOW-11
+/// RYOW-11: a request key that wrote nothing reads without the lock of the remembered writes.
 #[tokio::test(start_paused = true)]
 async fn reads_take_no_lock_for_unrelated_notes_and_one_for_related_ones() {
     let server = ApiServer::new();
@@ -53,7 +53,8 @@ async fn reads_take_no_lock_for_unrelated_notes_and_one_for_related_ones() {
         let sender = client.shared.sender();
         own.may_owe(&sender.options, sender.writer, None)
     };
-    // The names of these clients' objects share no counter of the filter with a written name.
+    // The clients of request keys that wrote nothing, without those that share a counter of the filter with a key that
+    // wrote.
     let others: Vec<Client> = (1000..1400)
         .map(of)
         .filter(|other| !may_owe(other))
@@ -76,13 +77,13 @@ async fn reads_take_no_lock_for_unrelated_notes_and_one_for_related_ones() {
     }
     assert_eq!(own.locked(), before);
 
-    // A key that wrote takes the lock once to read another object than the written one.
+    // A request key that wrote takes the lock at most once for each read of an object that it did not write.
     let reader = of(7);
     for _ in 0..10 {
         reader.get::<ConfigMap>(&key("there")).await.unwrap();
     }
     assert!(own.locked() <= before + 10, "{}", own.locked() - before);
-    // Under `Process` only the name counts, whichever key reads.
+    // With `Process` a read must see the writes of all request keys, so only the object's name can save the lock.
     let all = client.read_consistency(ReadConsistency::Process);
     let before = own.locked();
     let name = (0..100).map(|number| format!("absent-{number}"));

@@ -23,8 +23,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// Waits and watches for programs, tests and hooks. A reconciler does not wait: it watches kinds, and runs again when
 /// an object changes.
 ///
-/// A wait or watch sends its own list and watch of exactly the selected objects, whether the kind is cached or not. It
-/// needs neither a running cache nor its selectors and transforms, and leaves no informer behind.
+/// A wait or watch sends its own list and watch of exactly the selected objects, whether the kind is cached or not. The
+/// client's cache need not run, its selectors and transforms do not apply, and no informer stays in it.
 impl<S: Clone> Client<S> {
     /// Waits until the object meets a condition, and returns the object in that state; `None` if its absence met the
     /// condition.
@@ -37,7 +37,7 @@ impl<S: Clone> Client<S> {
     ///
     /// [`Error::ConditionNotMet`] after the timeout, with the condition, the last state of the object, and the problem
     /// of the watch if there is one. Fails at once if the server forbids the watch
-    /// ([`is_unavailable`](Error::is_unavailable), with the missing rule), or if the object does not decode
+    /// ([`is_unavailable`](Error::is_unavailable), with the missing RBAC rule), or if the object does not decode
     /// ([`is_malformed`](Error::is_malformed)).
     ///
     /// # Cancel safety
@@ -82,11 +82,12 @@ impl<S: Clone> Client<S> {
     ///
     /// # Errors
     ///
-    /// As [`await_condition`](Self::await_condition). An object that is still being deleted has finalizers.
+    /// [`Error::ConditionNotMet`] after the timeout, with the last state of the object, and the other errors of
+    /// [`await_condition`](Self::await_condition). Finalizers can delay a deletion for any time.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe, as [`await_condition`](Self::await_condition).
+    /// Cancel safe: dropping the future ends the watch and changes nothing.
     pub async fn wait_deleted<K: Object>(
         &self,
         object: &impl AsObject<K>,
@@ -102,8 +103,8 @@ impl<S: Clone> Client<S> {
         Ok(())
     }
 
-    /// Watches the selected objects: a stream of the present objects, then of their changes, that restarts its watch by
-    /// itself. See [`ObjectWatch`].
+    /// Watches the selected objects: a stream of the present objects, then of their changes, that restarts its watch
+    /// after an error. See [`ObjectWatch`].
     ///
     /// The server filters by namespace, labels and fields. The limit of the list options has no effect. No request is
     /// sent before the stream is polled.
@@ -144,20 +145,20 @@ impl Client {
     /// Installs the definition of a kind: applies it, and waits until the server serves the kind in each version that
     /// the definition serves. An older definition is updated.
     ///
-    /// Use it in tests and demonstrations: it migrates nothing, while an operator declares `steersman_crds::Crds`. A
-    /// definition of a later release stays. A controller waits for a missing kind by itself. Zero and `Duration::MAX`
-    /// mean no limit.
+    /// This method is for tests and demonstrations, because it migrates no stored objects; an operator declares
+    /// `steersman_crds::Crds` instead. A definition of a later release on the server is kept. A controller needs no
+    /// such call before it starts: it waits for a missing kind. Zero and `Duration::MAX` mean no limit.
     ///
     /// # Errors
     ///
     /// [`Error::Definition`] if objects would lose fields: the versions of the definition differ and no webhook
-    /// converts them, or it accepts less than the definition on the server. The errors of [`apply`](Self::apply) and
-    /// [`await_condition`](Self::await_condition). After the timeout an error that the kind is not served
-    /// ([`is_kind_not_served`](Error::is_kind_not_served)).
+    /// converts them, or it accepts less than the definition on the server. Otherwise the errors of
+    /// [`apply`](Self::apply) and [`await_condition`](Self::await_condition). After the timeout an error that the kind
+    /// is not served ([`is_kind_not_served`](Error::is_kind_not_served)).
     ///
     /// # Cancel safety
     ///
-    /// The definition may be applied although the future was dropped. The method may be called again.
+    /// If the future is dropped, the server may apply the definition nevertheless. The method may be called again.
     ///
     /// # Examples
     ///
@@ -176,7 +177,7 @@ impl Client {
     ) -> Result<(), Error> {
         let start = Instant::now();
         let key = definition.key();
-        // Boxed, because these futures are large.
+        // Boxed, because these futures are large and would enlarge the future of every caller.
         if Box::pin(self.has_to_be_installed(definition)).await? {
             self.apply(definition).await?;
         }
@@ -204,14 +205,14 @@ impl Client {
         definition: &CustomResourceDefinition,
     ) -> Result<bool, Error> {
         let wanted = Crd::new(definition);
-        // DEF-7: a definition that loses fields is refused before any request.
+        // DEF-7: a definition with which stored objects would lose fields is refused before any request is sent.
         wanted.check()?;
         let present = self.live().get_opt(&definition.key()).await?;
-        // The type has only maps with text keys, so it always encodes as JSON.
+        // The type has only maps with text keys, so `json!`, which panics if a value does not encode, cannot panic.
         let present: Option<Value> = present.map(|found: CustomResourceDefinition| json!(found));
         match CrdDifference::between(present.as_ref(), wanted.content()) {
             CrdDifference::Equal | CrdDifference::Later(_) => Ok(false),
-            // DEF-1: a definition that needs a migration is not written here.
+            // DEF-1: `install` migrates no objects, so a definition that needs a migration is an error.
             CrdDifference::ToMigrate(problems) | CrdDifference::Refused(problems) => {
                 let definition = wanted.name().to_owned();
                 Err(DefinitionError::Narrowed {

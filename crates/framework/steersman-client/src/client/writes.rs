@@ -14,7 +14,7 @@ use crate::patch::change::ChangedPart;
 use crate::patch::document::gvk_of;
 use crate::patch::extract::extract;
 
-/// Writes to the API server.
+/// Creates, replaces, patches and deletes objects on the API server.
 ///
 /// # Cancel safety
 ///
@@ -37,7 +37,8 @@ impl<S> Client<S> {
         self.shared.create(&self.kinds.kind_of(), object).await
     }
 
-    /// Replaces an object by this one. The server refuses the request if the object changed since it was read.
+    /// Replaces the object on the server by `object`. The server refuses the request if the object changed since it was
+    /// read.
     ///
     /// A field that `object` lacks is removed on the server. So metadata alone, and any type that is not declared to
     /// hold all fields of its kind ([`WholeObject`]), do not compile here:
@@ -92,8 +93,9 @@ impl<S> Client<S> {
     /// Changes `before` into `after`: sends their difference as a merge patch, in one request, or nothing if they are
     /// equal. Fields that only the server sets are left out, among them `managedFields`.
     ///
-    /// The patch carries the resource version of `before` as [`OptimisticLock`](crate::OptimisticLock) says, and always its uid.
-    /// [`modify`](Self::modify) does the same with a closure, and can run the closure again.
+    /// The patch always carries the uid of `before`, and its resource version when
+    /// [`OptimisticLock`](crate::OptimisticLock) says so. [`modify`](Self::modify) takes a closure instead of `after`,
+    /// and can compute the difference again after a conflict.
     ///
     /// # Errors
     ///
@@ -133,7 +135,7 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::NoManagedFields`] if the object lacks its managed fields: read it live.
+    /// [`Error::NoManagedFields`] if the object lacks its `managedFields`, which a cache removes: read the object live.
     ///
     /// # Examples
     ///
@@ -159,9 +161,9 @@ impl<S> Client<S> {
         )
     }
 
-    /// Deletes this object. An object of the same name with another uid is left alone.
+    /// Deletes `object` on the server. An object of the same name with another uid is left alone.
     ///
-    /// The object is gone when this returns, unless it has finalizers.
+    /// The object is gone when the method returns, unless it has finalizers or a grace period.
     ///
     /// # Errors
     ///
@@ -196,7 +198,8 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// As [`delete_key`](Self::delete_key); a conflict if a precondition does not hold.
+    /// [`is_not_found`](Error::is_not_found) if no object has the key; [`is_conflict`](Error::is_conflict) if a
+    /// precondition does not hold; otherwise the errors of the server.
     pub async fn delete_with<K: Object>(
         &self,
         key: &ObjectKey,
@@ -209,7 +212,8 @@ impl<S> Client<S> {
         self.delete_knowing::<K>(key, options, version).await
     }
 
-    /// Deletes an object that existed at `version`, if one is known. Reads wait until the cache has passed it (RYOW-9).
+    /// Deletes an object that existed at `version`, or at an unknown version (`None`). The delete stays remembered
+    /// until the cache has passed `version`, because events of the object may arrive after the delete (RYOW-9).
     async fn delete_knowing<K: Object>(
         &self,
         key: &ObjectKey,
@@ -229,7 +233,8 @@ impl<S> Client<S> {
             sender.write_knowing(kind, request, version).await?;
             return Ok(());
         }
-        // CLIENT-10: applies are forgotten before the request, because the caller may be dropped and the answer lost.
+        // CLIENT-10: the remembered applies to the object are forgotten before the request, because this future may be
+        // dropped before the answer arrives.
         self.shared.forget_applied(kind, &key);
         let deleted = sender.write_knowing(kind, request, version).await;
         // The applies are forgotten again: another task may have applied the object before the server deleted it.
@@ -280,8 +285,9 @@ impl<S> Client<S> {
         if options.dry_run {
             return Ok(sender.write(kind, request).await?);
         }
-        // CLIENT-10: applies are forgotten before the request and after it. The deleted objects are unknown, so the
-        // applies to all objects of the namespace are forgotten.
+        // CLIENT-10: it is unknown which objects the server deletes, so the remembered applies to all objects of the
+        // namespace are forgotten: before the request, because this future may be dropped, and after it, because
+        // another task may apply an object in between.
         let namespace = list_options.selected_namespace();
         self.shared.forget_applied_in(kind, namespace);
         let deleted = sender.write(kind, request).await;
@@ -295,8 +301,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`apply`](Self::apply); [`Error::NotApplicable`] if the manifest lacks `apiVersion` or `kind`, and an error
-    /// of the server if the server does not serve that kind.
+    /// The errors of [`apply`](Self::apply); also [`Error::NotApplicable`] if the manifest lacks `apiVersion` or
+    /// `kind`, and an error of the server if the server does not serve the kind.
     pub async fn apply_manifest(
         &self,
         manifest: &(impl Serialize + Sync),

@@ -16,13 +16,14 @@ pub(crate) use kept_answer::{AnswerBudget, KeptAnswer};
 pub(crate) use note::{CacheState, Note, StoredObject};
 pub(crate) use question::{Question, UncertainObject};
 
-/// The number of remembered writes below which those that the cache has seen are kept for [`SWEEP_AFTER`].
+/// While fewer writes than this are remembered, those that the cache has seen are kept for [`SWEEP_AFTER`].
 const SWEEP_AT_LEAST: usize = 256;
-/// The time after which writes that the cache has seen are forgotten even if they are few. Checked at each write.
+/// The time after which writes that the cache has seen are forgotten even if few writes are remembered. Checked at each
+/// write.
 const SWEEP_AFTER: Duration = Duration::from_secs(600);
 
-/// Identifies the request key (of one controller) that writes and reads, as a hash. Two keys with the same hash only
-/// wait for each other's writes, too.
+/// Identifies the request key (of one controller) that writes and reads, as a hash. If two keys have the same hash,
+/// their reads also wait for each other's writes, which costs time and is otherwise correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct WriterHash(pub(crate) u64);
 
@@ -66,7 +67,8 @@ pub(crate) enum NotedWrite {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read<'a> {
     Object(&'a ObjectKey),
-    /// The objects of one namespace, or of all namespaces (`None`); the selectors of the list are not considered.
+    /// A list of the objects of one namespace, or of all namespaces (`None`). Its selectors are not considered, because
+    /// a write may have changed what they match.
     List(Option<&'a str>),
 }
 
@@ -82,7 +84,8 @@ pub(crate) struct UnseenWrites {
 
 #[derive(Debug, Default)]
 struct Notes {
-    /// The writes with a known result, merged per object: a newer [`Note`] includes what the older one says.
+    /// The writes with a known result, one [`Note`] for each object: the note of a newer write includes what the older
+    /// note says.
     unseen: HashMap<ObjectKey, Note>,
     questions: Vec<Question>,
 }
@@ -98,7 +101,7 @@ impl<'a> Read<'a> {
 }
 
 impl UnseenWrites {
-    /// Returns the filter, which tells most reads without a lock that they have no write to wait for.
+    /// Returns the filter, with which most reads find out without a lock that they have no write to wait for.
     pub(crate) fn filter(&self) -> Arc<Filter> {
         Arc::clone(&self.filter)
     }
@@ -134,7 +137,8 @@ impl UnseenWrites {
         };
         let known = |key: &ObjectKey| self.of.get(gvk)?.get(&writer)?.unseen.get(key);
         let new = match written {
-            // A write at a version that cannot be compared is not remembered: a read would wait for it for ever.
+            // RYOW-4: a write at a version that cannot be compared is not remembered, because a read could never tell
+            // that the cache has seen it.
             NotedWrite::Stored { version, .. }
             | NotedWrite::Absent { at: version, .. }
             | NotedWrite::Unconfirmed { version, .. }
@@ -166,8 +170,8 @@ impl UnseenWrites {
                 let is_dated = was_stored || at.is_some();
                 let mut new = note(&key, Some(uid)).gone(known(&key), at);
                 new.is_final |= is_final;
-                // RYOW-9: without any version, no event tells that the object can no longer appear, so the server must
-                // be asked.
+                // RYOW-9: if no version of the object is known, no event of the cache tells that the object can no
+                // longer appear. So the server must be asked about the object.
                 if !is_dated && new.version.is_none() {
                     return self.question(gvk, question(UncertainObject::Object(key), None));
                 }
@@ -188,7 +192,8 @@ impl UnseenWrites {
         let (writer, key) = (note.writer, note.key.clone());
         let notes = self.of.entry(gvk.clone()).or_default();
         let notes = notes.entry(writer).or_default();
-        // A known write at a version settles earlier writes of the same object with an unknown result (questions).
+        // A write with a known result settles the questions about its object at the same or an earlier version: the
+        // cache shows the result of those writes once it has seen this one.
         let newest = note.version.iter().chain(&note.absent);
         let newest: Vec<ResourceVersion> = newest.cloned().collect();
         notes.questions.retain(|question| {
@@ -292,7 +297,8 @@ impl UnseenWrites {
         });
     }
 
-    /// Forgets a write with an unknown result (question) after the server's answer, unless a newer one replaced it.
+    /// Forgets a write with an unknown result (question) after the server was asked about it, unless a newer question
+    /// about the same object has replaced it.
     pub(crate) fn handle_answer(&mut self, gvk: &Gvk, question: &Question) {
         self.drop_from(question.writer, gvk, |notes, filter| {
             let questions = &mut notes.questions;
@@ -305,9 +311,12 @@ impl UnseenWrites {
     }
 
     /// Drops the known writes (notes) that the cache has seen, and the writes with an unknown result (questions) that
-    /// are over. Runs once there are enough of them, or after [`SWEEP_AFTER`]. Of the informer that covers an object,
-    /// `is_seen` tells whether it has seen a note, `is_passed` whether it has passed the version of a question, and
-    /// `follows` whether it follows the server. All three return true if no informer covers the object.
+    /// need no answer any more. Does nothing until the number of remembered writes has doubled since the last sweep (at
+    /// least [`SWEEP_AT_LEAST`]), or [`SWEEP_AFTER`] is over.
+    ///
+    /// The closures ask the informer that covers the object: `is_seen` whether it has seen a note, `is_passed` whether
+    /// it has passed the version of a question, and `follows` whether it follows the server. They return true if no
+    /// informer covers the object.
     pub(crate) fn sweep(
         &mut self,
         now: Instant,
@@ -384,7 +393,7 @@ impl Notes {
 }
 
 /// Returns whether a list of the namespace `listed`, or of all namespaces (`None`), could hold an object of
-/// `namespace`.
+/// `namespace`, which is `None` for a cluster-scoped object.
 fn is_within(listed: Option<&str>, namespace: Option<&str>) -> bool {
     listed.is_none() || namespace.is_none() || listed == namespace
 }

@@ -79,8 +79,8 @@ impl WriteTracker {
         self.locked.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Returns whether a read of the object with this name (`None`: a list) may have to see a write. Takes no lock, and
-    /// mostly returns false if only other request keys have written (RYOW-11).
+    /// Returns whether a read of the object with this name (`None`: a list) may have to wait for a remembered write.
+    /// Takes no lock, and mostly returns false if only other request keys have written (RYOW-11).
     pub(crate) fn may_owe(
         &self,
         options: &ClientOptions,
@@ -101,7 +101,8 @@ impl WriteTracker {
             && reader(options, writer).is_some_and(|reader| self.lock().owes(reader, gvk, read))
     }
 
-    /// Returns the earlier writes that a read must see. Forgets those that the cache has seen.
+    /// Returns the earlier writes that a read must see and that the cache does not show yet. Forgets the writes that
+    /// the cache has seen.
     pub(crate) fn owed(
         &self,
         options: &ClientOptions,
@@ -121,7 +122,8 @@ impl WriteTracker {
         drop(writes);
         questions.retain(|question| {
             match self.cache.live_reads(gvk, question.subject.namespace()) {
-                // CACHE-2: nothing is asked about a kind that fails before its first sync: the read fails at once.
+                // CACHE-2: the server is not asked about a write of a kind with an informer that fails before its first
+                // sync, because a cached read of the kind fails at once in any case.
                 Some(reads) if is_stuck(reads.untyped()) => return false,
                 Some(_) if !self.is_passed(gvk, question) => return true,
                 _ => {}
@@ -136,8 +138,8 @@ impl WriteTracker {
         RequiredWrites { questions, notes }
     }
 
-    /// Settles a write with an unknown result by the server's list: records the listed objects, or their absence, as
-    /// known writes, unless the cache has reached their versions.
+    /// Settles a write with an unknown result (question) by the server's list of its objects: records the listed
+    /// objects, or the absence of the object, as known writes, unless the cache has reached their versions.
     pub(crate) fn learn(&self, gvk: &Gvk, question: &Question, list: &LiveList) {
         let could_be = |object: &&LiveIdentity| question.subject.could_be(&object.key);
         let is_news = |object: &&LiveIdentity| self.is_news(gvk, &object.key, &object.version);
@@ -156,7 +158,8 @@ impl WriteTracker {
             let (key, at) = (key.clone(), list.version.clone());
             self.note(question.writer, gvk, NotedWrite::Absent { key, at });
         }
-        // `question` is forgotten last, so that a concurrent read finds either the question or the recorded write.
+        // `question` is forgotten after the writes are recorded, so that a concurrent read finds at least one of the
+        // two.
         self.close(gvk, question);
     }
 
@@ -172,7 +175,8 @@ impl WriteTracker {
         }
     }
 
-    /// Returns whether a running informer covers the object and has not reached this version of it.
+    /// Returns whether a running informer covers the object and has not reached this version of the object, so that a
+    /// read would have to wait for it.
     fn is_news(&self, gvk: &Gvk, key: &ObjectKey, version: &ResourceVersion) -> bool {
         let key_state = self.key_state(gvk, key);
         key_state.is_some_and(|has| !look(&has).has_come(version))
@@ -206,8 +210,8 @@ impl WriteTracker {
         }
     }
 
-    /// Returns the state of an object in the cache before its delete is sent. `version` is a version at which the
-    /// caller knows that the object existed.
+    /// Returns what is known of an object before its delete is sent: its uid in the cache, and `version`, a version at
+    /// which the caller knows that the object existed.
     pub(crate) fn before_delete(
         &self,
         gvk: &Gvk,
@@ -225,7 +229,8 @@ impl WriteTracker {
     pub(crate) fn note_version(&self, write: &Write, outcome: &WriteOutcome<'_>) {
         let version = match outcome {
             WriteOutcome::Refused(_) => return,
-            // The answer to a delete may have the version before the delete, so this version is not passed on.
+            // The answer to a delete may have the version before the delete. So it counts as unknown, and the first
+            // list of a later informer is the newest.
             WriteOutcome::Done(Some(written)) if !is_delete(write, written) => {
                 written.version.clone()
             }
@@ -239,14 +244,16 @@ impl WriteTracker {
         match outcome {
             WriteOutcome::Done(written) => {
                 let written = written.as_ref()?;
-                // A deleted object with a finalizer or a grace period still exists, at the version in the answer.
+                // A deleted object with a finalizer or a grace period still exists, at the version in the answer, so
+                // its delete counts as a change of the object.
                 match is_delete(write, written) {
                     true => self.deleted(write, written),
                     false => self.stored(write, written),
                 }
             }
             WriteOutcome::Refused(_) => None,
-            // The labels of the object are unknown, so any informer of the namespace may show the result of the write.
+            // Without the labels of the object, the selectors of informers cannot be checked. So the write is
+            // remembered if any informer covers its namespace.
             WriteOutcome::Unknown(_) => {
                 let namespace = write.namespace.as_deref();
                 self.cache.live_reads(write.kind.gvk(), namespace)?;
@@ -254,7 +261,7 @@ impl WriteTracker {
                     match (&write.key, &write.generate_name) {
                         (Some(key), _) => UncertainObject::Object(key.clone()),
                         (None, Some(begins)) => UncertainObject::generated(namespace, begins),
-                        // Reads never wait for deletes of collections, whatever their outcome.
+                        // The delete of a collection: reads never wait for it, whatever its outcome.
                         (None, None) => return None,
                     },
                 ))
@@ -282,7 +289,7 @@ impl WriteTracker {
         let membership = self.cache.membership(gvk, &key, written.labels.as_ref())?;
         let has = self.key_state(gvk, &key)?;
         let stored = has.stored.as_ref();
-        // RYOW-12: the answer to a delete may be an earlier state, so it is not kept.
+        // RYOW-12: the answer to a delete may hold the state before the delete, so no read may return it.
         let body = written.body.as_ref().filter(|_| write.verb != "delete");
         match membership {
             Membership::Inside => Some(NotedWrite::Stored {
@@ -296,7 +303,8 @@ impl WriteTracker {
             Membership::Outside if write.verb == "create" && stored.is_none() => None,
             Membership::Outside => Some(NotedWrite::Absent { key, at: version }),
             _ if look(&has).has_come(&version) => None,
-            // The cache holds this object, so its informer receives the write as a change or as a deletion.
+            // The cache holds this object, so its informer receives the write as a change or, if the selectors no
+            // longer select the object, as a deletion.
             _ if stored.is_some_and(|stored| stored.uid == uid) => Some(NotedWrite::Stored {
                 key,
                 uid,
@@ -313,8 +321,8 @@ impl WriteTracker {
     }
 }
 
-/// Returns the request key of the writes that a read must see: `Some(None)` for all keys, `None` if the read must see
-/// no writes. In this last case the client's own writes are not remembered, either.
+/// Returns the request key of the writes that a read must see: `Some(None)` for all keys, and `None` if the read must
+/// see no writes. A client for which the result is `None` does not remember its own writes, either.
 pub(crate) fn reader(
     options: &ClientOptions,
     writer: Option<WriterHash>,

@@ -21,9 +21,10 @@ pub(crate) const SERVER_SET: &[&str] = &[
 pub(crate) enum ChangedPart {
     /// Every field except the metadata that only the server sets.
     Object,
-    /// Every field except the status and the metadata that only the server sets, for a kind with a status subresource.
+    /// Every field except the status and the metadata that only the server sets. The status is sent afterwards, through
+    /// its subresource.
     WithoutStatus,
-    /// The status, through its subresource.
+    /// Only the status, which is sent through its subresource.
     Status,
 }
 
@@ -37,10 +38,10 @@ pub(crate) struct PatchMode {
     pub(crate) strategic: bool,
 }
 
-/// The changed copy, and the patch that leads to it; `None` if nothing changed.
+/// The changed copy of an object, and the patch from the object to the copy; the patch is `None` if nothing changed.
 pub(crate) type Change<K> = (K, Option<Patch>);
 
-/// Applies `mutate` to a copy of `before` and computes the patch.
+/// Applies `mutate` to a copy of `before`, and computes the patch from `before` to the copy.
 pub(crate) fn change<K: Object>(
     kind: &Kind,
     before: &K,
@@ -70,8 +71,8 @@ pub(crate) fn change<K: Object>(
     };
     let insists = match (lock, part) {
         (OptimisticLock::Never, _) => false,
-        // The server does not compare the uid in a patch of a custom resource's status, so such a patch carries the
-        // version.
+        // CLIENT-3: the server does not compare the uid in a patch of a custom resource's status. The version keeps
+        // such a patch from another object of the same name.
         (OptimisticLock::Always, _) | (OptimisticLock::Lists, ChangedPart::Status) => true,
         (OptimisticLock::Lists, ChangedPart::Object | ChangedPart::WithoutStatus) => {
             difference.writes_list
@@ -90,30 +91,31 @@ pub(crate) fn change<K: Object>(
     Ok((after, Some(patch)))
 }
 
-/// Returns whether to read the object live and compute the difference again after `error`: `attempts` is the number of
-/// attempts so far.
+/// Returns whether to read the object live and compute the difference again after the server refused it with `error`.
+/// `attempts` is the number of attempts so far, and `allowed` the largest number.
 pub(crate) fn is_tried_again(error: &steersman_api::Error, attempts: u32, allowed: u32) -> bool {
     let passing = error.is_conflict() || error.is_already_exists() || is_of_another(error);
     passing && attempts < allowed
 }
 
-/// Returns whether the server refused the change because the name belongs to another object now.
+/// Returns whether the server refused a change because the name now belongs to an object with another uid.
 pub(crate) fn is_of_another(error: &steersman_api::Error) -> bool {
     let Some(status) = error.status() else {
         return false;
     };
-    // A patch with another uid is refused as an invalid change of the uid, and a PUT by a precondition of the storage.
+    // The server refuses a patch with another uid as an invalid change of `metadata.uid` (422), and an update with
+    // another uid by a precondition of its storage (409).
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     (error.is_conflict() && status.message.contains("UID in precondition"))
         || (error.is_invalid() && causes.any(|cause| cause.field == "metadata.uid"))
 }
 
-/// Returns whether `read` is another object with the name of `before`.
+/// Returns whether `read` has another uid than `before`: it is another object of the same name.
 pub(crate) fn is_another<K: Object>(before: &K, read: &K) -> bool {
     !before.uid_str().is_empty() && before.uid_str() != read.uid_str()
 }
 
-/// Refuses to replace an object by one without a resource version, which was not read from the server.
+/// Refuses an update with an object that has no resource version: it would overwrite changes of other clients.
 pub(crate) fn check_version<K: Object>(kind: &Kind, object: &K) -> Result<(), Error> {
     let version = object.meta().resource_version.as_deref();
     if version.unwrap_or_default().is_empty() {
@@ -156,7 +158,8 @@ fn cut(mut body: Value, part: ChangedPart) -> Value {
     }
 }
 
-/// Adds the uid or the resource version to `metadata` as a precondition, if its value is known.
+/// Adds the uid or the resource version to the `metadata` of a patch, if its `value` is known. The server refuses the
+/// patch if the object has another value.
 fn stamp(patch: &mut Value, field: &str, value: Option<&str>) {
     let (Value::Object(members), Some(value)) = (patch, value.filter(|v| !v.is_empty())) else {
         return;
@@ -229,7 +232,8 @@ mod tests {
         );
     }
 
-    /// CLIENT-2
+    /// CLIENT-2: a merge patch replaces the whole list. Without the version, elements that other clients added
+    /// meanwhile would be lost.
     #[test]
     fn a_patch_that_writes_a_list_carries_the_version() {
         let push = |c: &mut ConfigMap| {
@@ -280,7 +284,7 @@ mod tests {
         assert_eq!(patch, None);
     }
 
-    /// CLIENT-3
+    /// CLIENT-3: the uid and the version keep the patch from another object of the same name.
     #[test]
     fn a_patch_of_the_status_carries_uid_and_version() {
         let kind = Kind::of::<Deployment>();
@@ -314,7 +318,7 @@ mod tests {
         );
     }
 
-    /// CLIENT-2: a patch that merges a list by key does not count as writing the list.
+    /// CLIENT-2: a patch that merges a list element by element does not replace the list, so it carries no version.
     #[test]
     fn a_strategic_patch_that_replaces_a_list_carries_the_version() {
         let kind = Kind::of::<ConfigMap>();
@@ -340,7 +344,7 @@ mod tests {
             panic!("no strategic patch")
         };
         assert_eq!(patch["metadata"]["resourceVersion"], "7");
-        // A value that looks like a directive is sent as a merge patch.
+        // The server would take the key `$patch` of a strategic merge patch for a directive, so a merge patch is sent.
         let mut odd = |c: &mut ConfigMap| {
             let data = c.data.get_or_insert_default();
             data.insert("$patch".into(), "delete".into());

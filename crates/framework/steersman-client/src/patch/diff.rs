@@ -64,7 +64,7 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Removes `null` members, which a merge patch cannot set. Lists stay unchanged.
+/// Removes `null` members: a `null` in a merge patch removes a field instead of setting it. Lists stay unchanged.
 pub(crate) fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(object) => Value::Object(

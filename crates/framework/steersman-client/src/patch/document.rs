@@ -7,11 +7,11 @@ use steersman_object::{Gvk, Kind, ObjectKey, Scope};
 use super::change::{SERVER_SET, encode};
 use crate::error::{Error, FieldConflict};
 
-/// Returns the body of an apply of an object or a part of one: with its type, and without the fields that only the
-/// server sets.
+/// Returns the key of an object and the body of an apply of it, or of a part of it: with `apiVersion` and `kind`, and
+/// without the fields that only the server sets.
 ///
-/// CLIENT-5: `null` members are left out. In Rust they are `Option`s that are `None`, and an apply that names a field
-/// takes the field from its owner.
+/// CLIENT-5: `null` members are left out. They come from `Option`s that are `None`, and an apply that names a field
+/// with `null` would take the field from its owner.
 pub(crate) fn document(kind: &Kind, part: &impl Serialize) -> Result<(ObjectKey, Value), Error> {
     let unnamed = ObjectKey::cluster_scoped("");
     let Value::Object(mut members) = encode(kind, || unnamed.clone(), part)? else {
@@ -76,12 +76,12 @@ pub(crate) fn in_namespace(mut document: Value, key: &ObjectKey) -> Value {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ApplyTo {
-    /// The object of the name, whatever its uid, or a new object.
+    /// The apply changes the object of the name, whatever its uid, or creates the object.
     #[default]
     Any,
-    /// A new object; an existing object is left alone.
+    /// The apply only creates an object: the server refuses it if an object of the name exists.
     New,
-    /// The object with this uid; any other object is left alone.
+    /// The apply changes only the object with this uid: the server refuses it for any other object of the name.
     Existing(String),
 }
 
@@ -90,7 +90,8 @@ pub(crate) enum ApplyTo {
 const NO_VERSION: &str = "1";
 
 impl ApplyTo {
-    /// Adds the uid or the version that the server must check to the metadata in `document`, the body of an apply.
+    /// Adds the uid or the version, which the server compares with its object, to the metadata in `document`, the body
+    /// of an apply.
     pub(crate) fn demanded_in(&self, mut document: Value) -> Value {
         let (name, value) = match self {
             Self::Any => return document,
@@ -104,8 +105,8 @@ impl ApplyTo {
     }
 }
 
-/// Returns the body of an apply of a subresource, with the name of the object `key`. Its kind is the object's, or the
-/// subresource's own (a `Scale`).
+/// Returns the body of an apply of a subresource, with the name of the object `key`. A body without `apiVersion` and
+/// `kind` gets those of the object; the body of a subresource such as `scale` has its own.
 pub(crate) fn part_document(
     kind: &Kind,
     key: &ObjectKey,
@@ -119,15 +120,16 @@ pub(crate) fn part_document(
         members.insert("apiVersion".to_owned(), gvk.api_version().into());
         members.insert("kind".to_owned(), gvk.kind().into());
     }
-    // An apply of a subresource cannot set other metadata.
+    // An apply of a subresource cannot set other metadata than the name and the namespace, so only these are kept.
     members.insert("metadata".to_owned(), json!({"name": key.name()}));
     Ok(in_namespace(Value::Object(members), key))
 }
 
-/// Returns the fields for which other managers refuse an apply; empty if the error is not a conflict of an apply.
+/// Returns the fields because of which the server refused an apply: other managers own them. Empty if the error is not
+/// a conflict of an apply.
 ///
-/// The server names each field in one cause, with the manager in its text (apimachinery,
-/// `managedfields/internal/conflict.go`).
+/// The server's error has one cause for each field, with the manager, and the subresource if any, as quoted words of
+/// its text (apimachinery, `managedfields/internal/conflict.go`).
 pub(crate) fn conflicts(refused: &steersman_api::Error) -> Vec<FieldConflict> {
     let details = refused.status().and_then(|status| status.details.as_ref());
     let causes = details.iter().flat_map(|details| &details.causes);
@@ -197,7 +199,7 @@ mod tests {
         );
     }
 
-    /// CLIENT-5: null is no value to apply; only items of lists stay null.
+    /// CLIENT-5: a `null` member is not applied, at any depth; a `null` that is an item of a list stays.
     #[test]
     fn null_members_are_not_applied() {
         #[derive(Serialize)]

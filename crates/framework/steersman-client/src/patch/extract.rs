@@ -13,12 +13,12 @@ use crate::error::Error;
 /// `subresource` is the subresource through which the fields were applied; `None` stands for the object itself. If the
 /// manager owns no field, the document has only the type and the name.
 ///
-/// Applying the document without one of its fields gives up that field, so one field can be removed without listing all
-/// others again.
+/// Applying the document without one of its fields gives up that field, so a caller can remove one field without
+/// listing the other fields again.
 ///
 /// The fields are those in `managedFields` (`FieldsV1`), read as `managedfields.ExtractInto` of apimachinery reads
-/// them. Without the schema there is one difference: a map that is owned as a whole is extracted as a whole, unless a
-/// manager owns single members of the map.
+/// them. Because this function does not know the schema of the kind, there is one difference: a map that is owned as a
+/// whole is extracted as a whole, unless a manager owns single members of the map.
 ///
 /// # Errors
 ///

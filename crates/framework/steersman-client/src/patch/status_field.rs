@@ -12,15 +12,17 @@ use steersman_object::{Kind, Object};
 use super::change::encode;
 use crate::error::Error;
 
-/// Returns whether the type of `object` has a status. A type without that field would lose every change of the status.
+/// Returns whether the Rust type of `object` has a field `status`. In a type without this field, a closure cannot
+/// change the status.
 pub(crate) fn has_status<K: Object>(kind: &Kind, object: &K) -> Result<bool, Error> {
     let fields = Cell::new(None);
-    // The deserializer always refuses; it only records the field names.
+    // The result is always an error: `FieldNames` only records the names of the fields that the type asks for.
     let _refused = K::deserialize(FieldNames(&fields));
     if let Some(fields) = fields.get() {
         return Ok(fields.contains(&"status"));
     }
-    // A type that is not a struct is tested by a round trip with a status.
+    // Some types do not name their fields, such as `DynamicObject`. For these types an object with a status is decoded
+    // and encoded again, to see whether the type keeps the status.
     let mut body = encode(kind, || object.key(), object)?;
     if let Some(members) = body.as_object_mut() {
         members.insert("status".to_owned(), json!({"phase": "Known"}));
@@ -32,7 +34,7 @@ pub(crate) fn has_status<K: Object>(kind: &Kind, object: &K) -> Result<bool, Err
     Ok(!kept["status"].is_null())
 }
 
-/// A deserializer that records the field names of a struct and then refuses.
+/// A deserializer that records the field names of a struct, and then returns an error.
 struct FieldNames<'a>(&'a Cell<Option<&'static [&'static str]>>);
 
 impl<'de> Deserializer<'de> for FieldNames<'_> {

@@ -1,7 +1,7 @@
 //! Machine: computes the strategic merge patch that turns one object of a Kubernetes kind into another.
 //!
-//! A strategic merge patch changes lists with a merge key element by element, so that elements of other clients stay: a
-//! new or changed element is named with its key, a removed element has the directive `$patch: delete`, and
+//! A strategic merge patch changes lists with a merge key element by element, so that elements that other clients added
+//! stay: a new or changed element is named with its key, a removed element has the directive `$patch: delete`, and
 //! `$setElementOrder` gives the order (apimachinery, `pkg/util/strategicpatch`).
 
 mod lists;
@@ -19,13 +19,13 @@ const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 
 type PatchMembers = Map<String, Value>;
 
-/// A difference that no strategic merge patch can express: two list elements with the same merge key, or a map member
-/// that would be taken for a directive.
+/// A difference that no strategic merge patch can express: two list elements with the same merge key, or a map key that
+/// the server would take for a directive, such as `$patch`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Inexpressible;
 
-/// Returns the smallest strategic merge patch from `before` to `after`, which have a type with these `fields`; `None`
-/// if they are equal.
+/// Returns the smallest strategic merge patch from `before` to `after`; `None` if they are equal. `fields` has the
+/// lists with merge keys of their type.
 pub(crate) fn strategic_diff(
     fields: &'static ListFields,
     before: &Value,
@@ -45,7 +45,7 @@ pub(crate) fn strategic_diff(
     }))
 }
 
-/// The state of one computation: whether the patch so far sets or removes a whole list.
+/// The state while one patch is computed: whether the patch so far sets or removes a whole list.
 #[derive(Default)]
 struct StrategicPatch {
     writes_list: bool,
@@ -64,7 +64,8 @@ impl StrategicPatch {
                 continue;
             }
             match (way(fields, name), was) {
-                // Deletes the elements one by one, so that elements that other clients added stay.
+                // A removed list is sent as deletions of its elements, one by one, so that elements that other clients
+                // added stay.
                 (Some(way @ (FieldType::Keyed { .. } | FieldType::Union)), Value::Array(was)) => {
                     self.list(name, Some(way), (was, &[]), &mut patch)?;
                 }
@@ -98,7 +99,8 @@ impl StrategicPatch {
         Ok((!patch.is_empty()).then_some(patch))
     }
 
-    /// Adds the difference of the two states of a list to `patch`; `way` tells how the server merges the list.
+    /// Adds the difference between the old state `was` and the new state `is` of a list to `patch`; `way` tells how the
+    /// server merges the list.
     fn list(
         &mut self,
         name: &str,
@@ -183,7 +185,8 @@ fn union(name: &str, (was, is): (&[Value], &[Value]), patch: &mut PatchMembers) 
 
 type ByKey<'a> = Vec<(&'a Value, &'a PatchMembers)>;
 
-/// Returns the elements of a list by their merge keys; fails if a key is missing or occurs twice.
+/// Returns each element of a list with the value of its merge key; fails if a value is missing or occurs twice, because
+/// the server could not match such elements.
 fn by_key<'a>(list: &'a [Value], key: &str) -> Result<ByKey<'a>, Inexpressible> {
     let mut found: ByKey<'_> = Vec::with_capacity(list.len());
     for one in list {
@@ -294,7 +297,7 @@ mod tests {
                 json!({"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]}),
                 false,
             ),
-            // A list without a merge key inside of an element is replaced.
+            // A list without a merge key (`args`), inside of an element of a list with one, is replaced as a whole.
             (
                 json!([a]),
                 json!([{"name": "a", "image": "1", "args": ["y"]}]),

@@ -13,8 +13,8 @@ use crate::write::outcome::is_refused_for_good;
 
 type Cached<T> = Result<T, steersman_cache::Error>;
 
-/// Returns the object that `cached` reads once the cache has seen the writes that the read must see. RYOW-5: if the
-/// cache does not see them in time, returns the server's object.
+/// Returns the object that the closure `cached` reads, once the cache has seen the writes that the read must see.
+/// RYOW-5: if the cache does not see them in time, returns the server's object.
 pub(crate) async fn get<K, F>(
     shared: &SharedClient,
     kind: &Kind,
@@ -38,7 +38,7 @@ where
         }
         let (questions, others): (Vec<_>, Vec<_>) = questions.into_iter().partition(is_of_key);
         if !others.is_empty() {
-            // Boxed, because this rare and large future would enlarge the future of every read.
+            // Boxed, because this future is large and rarely needed, and would enlarge the future of every read.
             Box::pin(answer(shared, kind, others)).await?;
             // The server's answers are now known writes, which the read may have to wait for.
             notes = shared.owed(kind, read).notes;
@@ -63,13 +63,13 @@ where
         };
         return match shared.cache().live_reads(kind.gvk(), key.namespace()) {
             Some(reads) => Box::pin(get_live(shared, &reads, key, &questions, &late)).await,
-            // The kind is no longer cached, so the read has no write to wait for.
+            // No informer covers the object any more, so the read has no write to wait for.
             None => Ok(cached().await?),
         };
     }
 }
 
-/// Returns the objects that `cached` lists, after the same wait as [`get`].
+/// Returns the objects that the closure `cached` lists, once the cache has seen the writes that the read must see.
 ///
 /// # Errors
 ///
@@ -113,11 +113,11 @@ where
     }
 }
 
-/// Returns the object of a get from the server's answer to the last write of its key, if the cache lacks no other write
-/// that the get must see. Otherwise returns `None`, and the get waits for the cache.
+/// Returns the object of a get from the server's answer to the last write of the object, if the get must see no other
+/// write. Otherwise returns `None`, and the get waits for the cache.
 ///
-/// RYOW-12: the answer is kept only until the informer has reached its version. It is decoded as the informer would
-/// decode the object.
+/// RYOW-12: the answer is kept only until the informer has reached its version. The object is transformed and decoded
+/// as the cache would do it.
 fn answered<K: Object>(
     shared: &SharedClient,
     kind: &Kind,
@@ -152,8 +152,8 @@ async fn get_live<K: Object>(
     Ok(live?.object?)
 }
 
-/// Asks the server about each write with an unknown result, with the narrowest request. The cache answers the read
-/// afterwards, once it has the listed objects (RYOW-3).
+/// Asks the server about each write with an unknown result: lists the one object, or all objects of the namespace if
+/// the server generated the name. Afterwards the read waits until the cache shows the listed objects (RYOW-3).
 async fn answer(shared: &SharedClient, kind: &Kind, questions: Vec<Question>) -> Result<(), Error> {
     for question in questions {
         let namespace = question.subject.namespace();
@@ -176,8 +176,8 @@ async fn answer(shared: &SharedClient, kind: &Kind, questions: Vec<Question>) ->
     Ok(())
 }
 
-/// Settles a write with an unknown result by the server's answer, or by a lasting refusal: one read returns that error,
-/// and the cache answers later reads.
+/// Settles a write with an unknown result by the server's answer, or by a lasting refusal such as a 403. After a
+/// refusal, only the current read returns the error; later reads are answered by the cache.
 fn close(shared: &SharedClient, kind: &Kind, question: &Question, list: Result<&LiveList, &Error>) {
     let (own, gvk) = (&shared.sender().own, kind.gvk());
     match list {

@@ -37,7 +37,7 @@ impl<S> Live<S> {
         Self { shared, kinds }
     }
 
-    /// Returns the object as the server has it now, without the cache.
+    /// Returns the object as the server has it now. The cache is not read.
     ///
     /// # Errors
     ///
@@ -70,8 +70,8 @@ impl<S> Live<S> {
 
     /// Returns the selected objects of all pages.
     ///
-    /// With [`ListOptions::skip_malformed`], objects that do not decode as `K` are left out, and the list logs a
-    /// warning with their number and the first one's key.
+    /// With [`ListOptions::skip_malformed`], objects that do not decode as `K` are left out, and a warning is logged
+    /// with their number and the key of the first.
     ///
     /// # Errors
     ///
@@ -84,8 +84,8 @@ impl<S> Live<S> {
         list(&self.shared, &self.kinds.kind_of(), list_options).await
     }
 
-    /// Returns the pages of a list that need not be held in memory as a whole. The first request is sent with the first
-    /// page.
+    /// Returns a list page by page, so that a large list need not be held in memory as a whole. The first call of
+    /// [`next_page`](Pages::next_page) sends the first request.
     ///
     /// # Examples
     ///
@@ -128,7 +128,7 @@ pub(crate) async fn list<K: Object>(
     list_options: &ListOptions,
 ) -> Result<Vec<K>, Error> {
     let list_options = shared.live_options(kind, list_options)?;
-    // A list with a limit ends with its first page.
+    // A list with a limit is requested as one page, with the limit as its page size.
     let paging = match list_options.selected_limit() {
         Some(_) => Paging::new(),
         None => Paging::new().page_size(pages::PAGE_SIZE),
@@ -157,7 +157,8 @@ fn separate<K>(items: Vec<Decoded<K>>) -> (Vec<K>, Vec<Malformed>) {
     (good, malformed)
 }
 
-/// Logs the objects that a list leaves out, because code that compares with the list might delete by mistake.
+/// Logs that a list leaves out objects that do not decode: code that takes an object missing in the list for absent
+/// might delete by mistake.
 fn warn_of(kind: &Kind, malformed: &[Malformed]) {
     if let Some(first) = malformed.first() {
         warn!(

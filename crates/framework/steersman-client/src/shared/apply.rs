@@ -23,7 +23,8 @@ pub(crate) struct Apply {
     pub(crate) key: ObjectKey,
     pub(crate) to: ApplyTo,
     document: Value,
-    /// Identifies equal applies; `None` for a dry run, which is always sent and never remembered.
+    /// Tells whether the apply equals the last one to the object; `None` for a dry run, which is always sent and never
+    /// remembered.
     intent: Option<Intent>,
 }
 
@@ -91,8 +92,8 @@ impl SharedClient {
         });
     }
 
-    /// Forgets the applies to the objects of a kind that a delete may select: those of a namespace, or of all
-    /// namespaces (`None`).
+    /// Forgets the applies to all objects of a kind in a namespace, or in all namespaces (`None`), because a delete of
+    /// a collection may delete any of them.
     pub(crate) fn forget_applied_in(&self, kind: &Kind, namespace: Option<&str>) {
         let namespace = namespace.filter(|_| kind.is_namespaced());
         let mut applied = self.inner.applied.lock();
@@ -101,7 +102,8 @@ impl SharedClient {
         });
     }
 
-    /// Sends an apply, and remembers the version that the object has after it.
+    /// Sends an apply, and remembers the version that the object has after it, so that an equal apply need not be sent
+    /// later (CLIENT-10).
     pub(crate) async fn apply<K: Object>(
         &self,
         kind: &Kind,
@@ -184,8 +186,8 @@ impl SharedClient {
     }
 }
 
-/// CLIENT-11: turns the server's refusal of an apply into [`Error::NotAsFound`] if the apply was for the object with a
-/// certain uid, or for no existing object, and that is not the state on the server. Returns other errors unchanged.
+/// CLIENT-11: turns the server's refusal of an apply that was limited to the object with one uid, or to a new object,
+/// into [`Error::NotAsFound`]. Returns other errors unchanged.
 fn not_as_found(refused: Error, kind: &Kind, key: &ObjectKey, to: &ApplyTo) -> Error {
     match refused {
         Error::Api(source)
@@ -201,8 +203,8 @@ fn not_as_found(refused: Error, kind: &Kind, key: &ObjectKey, to: &ApplyTo) -> E
     }
 }
 
-/// CLIENT-13: returns whether a remembered apply or delete is useless, because the cache shows that the object is gone
-/// or replaced, or no informer covers the object.
+/// CLIENT-13: returns whether a remembered apply or delete need not be kept, because the cache shows that the object is
+/// gone or replaced, or no informer covers the object.
 fn is_outdated(cache: &Cache, gvk: &Gvk, known: Remembered<'_>) -> bool {
     let has_seen = |applied: &ResourceVersion, after: &DeletedAfter| {
         after.as_ref().is_none_or(|at| applied.is_at_least(at))
@@ -212,9 +214,11 @@ fn is_outdated(cache: &Cache, gvk: &Gvk, known: Remembered<'_>) -> bool {
             let state = untyped.key_state(key);
             match (&state.stored, left) {
                 (stored, None) => stored.is_none(),
-                // An apply to another version of the same uid stays useful, because it is compared by its digest.
+                // An apply stays useful if the object of its uid has another version now: the digest of its fields may
+                // still be equal.
                 (Some(stored), Some(left)) => Uid::new(&stored.uid) != left.uid,
-                // The answer to an apply may arrive before its event, so an absent object may still come.
+                // The answer to an apply may arrive before its event, so the informer may still receive the object
+                // until it has reached the version of the answer.
                 (None, Some(left)) => state.applied.is_at_least(&left.version),
             }
         }),
@@ -225,7 +229,8 @@ fn is_outdated(cache: &Cache, gvk: &Gvk, known: Remembered<'_>) -> bool {
         Remembered::DeletedIn(namespace, after) => {
             let anywhere = ObjectKey::namespaced(namespace.unwrap_or_default(), "");
             cache.untyped_of(gvk, &anywhere).is_none_or(|untyped| {
-                // Checked in this order: any event that the informer applies in between is newer than `after`, too.
+                // The version is checked first: an object that the informer stores between the two checks is then newer
+                // than `after`.
                 has_seen(&untyped.key_state(&anywhere).applied, after)
                     && untyped.is_empty_in(namespace)
             })

@@ -7,14 +7,15 @@ use fnv::FnvHasher;
 
 use super::WriterHash;
 
-/// The number of counters of each table; a power of two. With 1,000 remembered writes, about one in sixteen of the
-/// reads that none concerns takes the lock nevertheless.
+/// The number of counters of each table; a power of two. With 1,000 remembered writes, about one in sixteen reads that
+/// no write concerns takes the lock nevertheless, because its counter is shared.
 const SLOTS: usize = 1 << 14;
 
 /// Counts the remembered writes by writer and by object name, so that most reads take no lock (RYOW-11).
 ///
-/// Two writers, or two names, may share a counter. Above zero, a read must check the remembered writes under their
-/// lock; at zero, none concerns the read. The counters change under that lock and are read without it.
+/// A read looks at the counters of its writer and of its object name: if one of them is zero, no remembered write
+/// concerns the read; otherwise the read must check the writes under their lock, because two writers, or two names, may
+/// share a counter. The counters change only under this lock, and are read without it.
 #[derive(Debug)]
 pub(crate) struct Filter {
     writers: Box<[AtomicU32]>,
@@ -66,7 +67,7 @@ impl Filter {
         self.len.fetch_add(1, Ordering::Release);
     }
 
-    /// Ends the count of a remembered write that [`add`](Self::add) counted with the same arguments.
+    /// Uncounts a forgotten write, which [`add`](Self::add) has counted with the same arguments.
     pub(super) fn remove(&self, writer: WriterHash, name: Option<&str>) {
         for counter in self.counters(writer, name) {
             counter.fetch_sub(1, Ordering::Release);
@@ -90,7 +91,8 @@ fn is_set(counters: &[AtomicU32], hash: u64) -> bool {
 }
 
 fn hash(name: &str) -> u64 {
-    // FNV-1a is fast for short names, and two names with one hash only cost a check under the lock.
+    // FNV-1a is fast for short names. Two names with the same hash share a counter, which only costs a check under the
+    // lock.
     let mut hasher = FnvHasher::default();
     hasher.write(name.as_bytes());
     hasher.finish()
@@ -106,7 +108,7 @@ fn slot(hash: u64) -> usize {
 mod tests {
     use super::*;
 
-    /// RYOW-11
+    /// RYOW-11: the filter never misses a counted write; a writer or name that was not counted seldom shares a counter.
     #[test]
     fn counted_notes_are_found_and_others_mostly_are_not() {
         let filter = Filter::default();

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// The most bytes of kept answers for one client and all its copies together: 4 MiB.
+/// The upper limit, in bytes, of the kept answers of one client and all its copies together: 4 MiB.
 const MOST_BYTES: usize = 4 << 20;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AnswerBudget(Arc<AtomicUsize>);
 
-/// The object in the answer to a write, in JSON. Clones share the bytes.
+/// The object in the server's answer to a write, as JSON. Clones share the bytes, which count in the budget until the
+/// last clone is dropped.
 #[derive(Clone, derive_more::Debug)]
 // The bytes are not printed, because the object may be a Secret.
 #[debug("KeptAnswer({} bytes)", _0.body.len())]
@@ -23,7 +24,7 @@ struct KeptBytes {
 }
 
 impl AnswerBudget {
-    /// Keeps the body of an answer; returns `None` if the kept answers would exceed [`MOST_BYTES`].
+    /// Keeps the body of an answer; returns `None` if all kept answers together would exceed [`MOST_BYTES`].
     pub(crate) fn keep(&self, body: &Bytes) -> Option<KeptAnswer> {
         let before = self.0.fetch_add(body.len(), Ordering::Relaxed);
         // Above `MOST_BYTES`, `kept` is dropped on return, and its `KeptBytes` subtracts its length from the budget.
@@ -59,7 +60,7 @@ impl Eq for KeptAnswer {}
 mod tests {
     use super::*;
 
-    /// RYOW-12
+    /// RYOW-12: an answer that does not fit is not kept, and reads wait for the cache.
     #[test]
     fn the_kept_answers_have_a_limit_and_give_their_bytes_back() {
         let budget = AnswerBudget::default();

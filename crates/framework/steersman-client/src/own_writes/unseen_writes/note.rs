@@ -37,17 +37,17 @@ pub(crate) struct Note {
     /// The newest resource version at which the server had no object of this key. An object that the cache receives at
     /// a later version counts as alive, whatever its uid (RYOW-7).
     pub(super) absent: Option<ResourceVersion>,
-    /// The object at `version`, as the server answered it; `None` if the answer was not kept.
+    /// The object at `version`, from the server's answer to the write; `None` if the answer was not kept.
     pub(super) answer: Option<KeptAnswer>,
-    /// The time at which a read first waited for these writes.
+    /// The time at which a read first waited for these writes; `None` if no read has waited yet.
     pub(super) awaited: Option<Instant>,
     pub(super) serial: u64,
     pub(crate) writer: WriterHash,
 }
 
 impl Note {
-    /// Returns how long reads may still wait for these writes: `most` minus the time since the first read began to
-    /// wait.
+    /// Returns how long reads may still wait for these writes: the limit `most` minus the time since the first read
+    /// began to wait (RYOW-5).
     pub(crate) fn remaining(&self, most: Duration, now: Instant) -> Duration {
         let waited = |since| now.saturating_duration_since(since);
         most.saturating_sub(self.awaited.map_or(Duration::ZERO, waited))
@@ -60,19 +60,21 @@ impl Note {
         answer.filter(|_| !self.deleted && self.absent.is_none())
     }
 
-    /// Returns whether an informer in this state has seen the writes: at their version, or a later one (RYOW-2).
+    /// Returns whether an informer in this state has seen the writes, because it has reached their version or a later
+    /// one (RYOW-2). The note can then be forgotten.
     pub(crate) fn is_seen(&self, look: CacheState<'_>) -> bool {
         let has_come = |version| look.has_come(version);
         self.is_shown(look) && self.absent.as_ref().is_none_or(has_come)
     }
 
-    /// Returns whether a read of the informer now shows nothing older than these writes. That also holds for an object
-    /// that is absent from the server and from the informer, even if the informer has not reached that version
-    /// (RYOW-7). The note stays, because an older version of the object may still arrive and be deleted again.
+    /// Returns whether a read of the informer now shows nothing older than these writes, so that no read waits. This is
+    /// also true if both the server and the informer have no object of this key, even if the informer has not reached
+    /// the version `absent` (RYOW-7). The note stays then, because an older version of the object may still arrive and
+    /// be deleted again.
     pub(crate) fn is_shown(&self, look: CacheState<'_>) -> bool {
         let has_come = self.version.as_ref().is_none_or(|v| look.has_come(v));
-        // A stored object with another uid either replaced the written object, which is then gone, or preceded it; in
-        // that case the informer has not reached the write.
+        // A stored object with another uid either replaced the written object, which is then gone, or preceded it. In
+        // the second case the informer has not reached the write, so `has_come` or the check of `absent` is false.
         let is_gone = |stored: StoredObject<'_>| {
             stored.is_deleting && !self.is_final || Some(stored.uid) != self.uid.as_deref()
         };
@@ -82,8 +84,8 @@ impl Note {
             && (is_absent || self.absent.as_ref().is_none_or(|at| look.has_come(at)))
     }
 
-    /// Merges this note of a stored object with the known note of its key. Returns `None` if the known note is of a
-    /// later write: the answers of concurrent writes arrive in any order.
+    /// Merges this note of a stored object with the `known` note of its key. Returns `None` if the known note is of a
+    /// later write, because the answers to concurrent writes arrive in any order.
     pub(super) fn after(mut self, known: Option<&Self>) -> Option<Self> {
         let Some(known) = known else {
             return Some(self);
@@ -92,20 +94,22 @@ impl Note {
             (Some(a), Some(b)) => a.is_at_least(b),
             _ => false,
         };
-        // The object was written again, or was absent, after this write, so there is nothing to wait for.
+        // The known note is of a later write, or the object was absent later, so reads need not wait for this earlier
+        // write.
         if is_newer(&known.version, &self.version) || is_newer(&known.absent, &self.version) {
             return None;
         }
-        // A deleted uid never comes back, so an earlier delete of this uid still counts.
+        // An object with a deleted uid never exists again, so a delete of this uid that is already known still counts.
         self.deleted = known.deleted && known.uid == self.uid;
         self.is_final = self.deleted && known.is_final;
         self.absent.clone_from(&known.absent);
         Some(self)
     }
 
-    /// Makes this the note of a deleted object that existed at version `at`, if known. The informer must also see the
-    /// version stored before, because an object that it never received does not count as gone, and must pass `at`,
-    /// because the object may still arrive and be deleted again (RYOW-9).
+    /// Makes this the note of a deleted object, merged with the `known` note of its key; `at` is a version at which the
+    /// object existed, if one is known. The informer must still reach the version in `known`, because an object that it
+    /// never received does not count as gone, and must pass `at`, because the object may still arrive and be deleted
+    /// again (RYOW-9).
     pub(super) fn gone(mut self, known: Option<&Self>, at: Option<ResourceVersion>) -> Self {
         let before = known.filter(|known| known.uid == self.uid);
         self.version = before.and_then(|known| known.version.clone());
@@ -117,8 +121,8 @@ impl Note {
         self
     }
 
-    /// Makes this the note of an object that was absent at version `at`, merged with the known note of its key. Returns
-    /// `None` if the known note is newer.
+    /// Makes this the note of an object that was absent at version `at`, merged with the `known` note of its key.
+    /// Returns `None` if the known note has a newer version.
     pub(super) fn absent(mut self, known: Option<&Self>, at: ResourceVersion) -> Option<Self> {
         if let Some(known) = known {
             let mut versions = [&known.version, &known.absent].into_iter().flatten();
@@ -136,7 +140,8 @@ impl Note {
 }
 
 impl CacheState<'_> {
-    /// Returns whether the informer has reached a version: by its last event, or by its stored state of this object.
+    /// Returns whether the informer has reached a version: all changes up to it are applied, or the stored object has
+    /// this version or a later one.
     pub(crate) fn has_come(&self, version: &ResourceVersion) -> bool {
         let stored = self.stored.map(|stored| stored.version);
         self.applied.is_at_least(version) || stored.is_some_and(|s| s.is_at_least(version))

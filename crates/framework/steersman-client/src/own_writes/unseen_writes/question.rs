@@ -6,18 +6,19 @@ use steersman_object::{ObjectKey, ResourceVersion};
 
 use super::{Read, WriterHash, is_within};
 
-/// The least time for which a write with an unknown result is remembered. A server ends a request after a minute, and
-/// an informer that follows the server has seen the result long before this time is over, so the cache can then answer
-/// reads.
+/// The time after which a write with an unknown result may be forgotten without an answer. A server ends a request
+/// after a minute, and an informer that follows the server has seen the result long before this time is over, so the
+/// cache then shows it.
 pub(super) const UNKNOWN_FOR: Duration = Duration::from_secs(3600);
-/// The number of characters of `generateName` that a generated name keeps; the server adds the rest (apiserver,
-/// `names.MaxGeneratedNameLength`).
+/// The number of characters of `generateName` that a generated name keeps; the server appends a random suffix
+/// (apiserver, `names.MaxGeneratedNameLength`).
 const GENERATED_FROM: usize = 58;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UncertainObject {
     Object(ObjectKey),
-    /// An object with a name that the server generates.
+    /// An object with a name that the server generated and that is unknown, because the answer was lost: its name
+    /// begins with `prefix`.
     Generated {
         namespace: Option<String>,
         prefix: String,
@@ -25,12 +26,13 @@ pub(crate) enum UncertainObject {
 }
 
 /// A write with an unknown result, which later reads must see. It is remembered until the server was asked about it
-/// (RYOW-3), or the informer has passed the version of the write, if that is known (RYOW-8).
+/// (RYOW-3), or until the informer has reached the version of the write, if this version is known (RYOW-8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) subject: UncertainObject,
     pub(crate) writer: WriterHash,
-    /// The resource version of the write. An informer that has reached this version shows the result.
+    /// The resource version that the write gave the object, if known. An informer that has reached this version shows
+    /// the result.
     pub(crate) version: Option<ResourceVersion>,
     pub(super) since: Instant,
     pub(super) serial: u64,
@@ -42,7 +44,8 @@ impl Question {
         now.saturating_duration_since(self.since) >= UNKNOWN_FOR
     }
 
-    /// Merges two writes to the same object. The result has the newer version, or none if one of the two has none.
+    /// Merges the questions about two writes to the same object. The result has the newer version, or none if one write
+    /// has none, because no version of the cache tells then that it shows both writes.
     pub(super) fn joined(mut self, known: &Self) -> Self {
         let newer = |a: &ResourceVersion, b: &ResourceVersion| match a.is_at_least(b) {
             true => a.clone(),
@@ -55,7 +58,8 @@ impl Question {
 }
 
 impl UncertainObject {
-    /// Describes the object of a write with a `generateName`, of which only the beginning of its name is known.
+    /// Describes the object of a create with `generateName` and without an answer: only the beginning of its name is
+    /// known.
     pub(crate) fn generated(namespace: Option<&str>, generate_name: &str) -> Self {
         let prefix = generate_name.get(..GENERATED_FROM);
         Self::Generated {

@@ -1,4 +1,4 @@
-//! Tables of writes, and of the reads that must see them.
+//! Tests of `UnseenWrites`: which writes a read must wait for, in which state of the cache.
 
 use super::question::UNKNOWN_FOR;
 use super::*;
@@ -54,12 +54,12 @@ fn noted(written: impl IntoIterator<Item = NotedWrite>) -> UnseenWrites {
     writes
 }
 
-/// Returns the notes that a read of `name` waits for.
+/// Returns the known writes (notes) that a read of the object `name` waits for.
 fn owed(writes: &UnseenWrites, name: &str) -> Vec<Note> {
     writes.owed(Some(ME), &gvk(), Read::Object(&key(name)))
 }
 
-/// Returns the questions that a read asks the server.
+/// Returns the objects that a read asks the server about, because the result of a write to them is unknown.
 fn asks(writes: &UnseenWrites, read: Read<'_>) -> Vec<UncertainObject> {
     let questions = writes.questions(Some(ME), &gvk(), read).into_iter();
     questions.map(|question| question.subject).collect()
@@ -73,13 +73,14 @@ fn generated(begins: &str) -> UncertainObject {
     UncertainObject::generated(Some("default"), begins)
 }
 
-/// Returns whether an informer has seen the only note of `a`: one that has applied `applied` and stores the object
-/// `has` (uid, version, whether it is terminating).
+/// Returns whether an informer has seen the writes to the object `a`, if it has applied the version `applied` and
+/// stores the object as `has` says (uid, version, whether it is terminating).
 fn seen(writes: &UnseenWrites, applied: &str, has: Option<(&str, &str, bool)>) -> bool {
     looked(writes, applied, has).0
 }
 
-/// Returns the result of [`seen`], and whether a read need not wait.
+/// Returns whether an informer in this state has seen the writes to the object `a`, and whether it shows nothing older
+/// than they, so that a read need not wait.
 fn looked(writes: &UnseenWrites, applied: &str, has: Option<(&str, &str, bool)>) -> (bool, bool) {
     let applied = ResourceVersion::new(applied);
     let version = has.map(|(_, version, _)| ResourceVersion::new(version));
@@ -99,7 +100,7 @@ fn looked(writes: &UnseenWrites, applied: &str, has: Option<(&str, &str, bool)>)
     (notes[0].is_seen(look), notes[0].is_shown(look))
 }
 
-/// RYOW-1: a read must see the writes of its own key, of the same kind and namespace.
+/// RYOW-1: a read must see the writes of its own request key, to objects of the read kind and namespace.
 #[test]
 fn a_read_must_see_the_writes_of_its_own_key() {
     let mut writes = noted([stored("a", "u1", "5")]);
@@ -119,7 +120,7 @@ fn a_read_must_see_the_writes_of_its_own_key() {
     assert_eq!(writes.owed(None, &secrets, Read::List(None)), []);
 }
 
-/// RYOW-2: events, bookmarks and relists count alike.
+/// RYOW-2: it does not matter whether an event, a bookmark or a list brought the informer to the version.
 #[test]
 fn a_write_is_seen_once_its_version_was_applied() {
     let writes = noted([stored("a", "u1", "10")]);
@@ -191,7 +192,7 @@ fn a_seen_note_is_dropped_but_not_a_newer_one_of_the_same_object() {
     assert!(writes.of.is_empty(), "an empty shell would stay for ever");
 }
 
-/// Of two concurrent writes, either answer may arrive first.
+/// The answers to two concurrent writes may arrive in any order.
 #[test]
 fn a_late_answer_does_not_replace_the_note_of_a_later_write() {
     let writes = noted([stored("a", "u1", "12"), stored("a", "u1", "10")]);
@@ -211,11 +212,11 @@ fn a_late_answer_does_not_replace_the_note_of_a_later_write() {
 }
 
 const NOT_YET: (bool, bool) = (false, false);
-/// Not seen, but shown: no read waits, and the note stays.
+/// The informer has not seen the write and shows nothing older: no read waits, and the note stays.
 const SHOWN: (bool, bool) = (false, true);
 const SEEN: (bool, bool) = (true, true);
 
-/// RYOW-7: an object that the server listed as absent is gone from the cache before the cache is read.
+/// RYOW-7: an object that is missing in the server's list must be gone from the cache before a read returns.
 #[test]
 fn an_absence_is_awaited_if_the_cache_stores_the_object_or_it_was_written() {
     let writes = noted([absent("a", "10")]);
@@ -224,17 +225,17 @@ fn an_absence_is_awaited_if_the_cache_stores_the_object_or_it_was_written() {
         assert_eq!(looked(&writes, "9", has), NOT_YET);
     }
     assert_eq!(looked(&writes, "", None), NOT_YET, "before the first list");
-    // The object may still arrive, at a version older than the answer, and be deleted.
+    // At version 9 the object may still arrive and be deleted again before version 10, so the note stays.
     assert_eq!(looked(&writes, "9", None), SHOWN);
     assert_eq!(looked(&writes, "10", None), SEEN);
-    // A written object must arrive before it can be gone.
+    // A written object must arrive in the cache before its absence there means that it is gone.
     let writes = noted([stored("a", "u1", "10"), absent("a", "12")]);
     assert_eq!(looked(&writes, "9", None), NOT_YET);
     let has = Some(("u1", "10", false));
     assert_eq!(looked(&writes, "10", has), NOT_YET);
     assert_eq!(looked(&writes, "11", None), SHOWN);
     assert_eq!(looked(&writes, "12", None), SEEN);
-    // The answer of the write may arrive last.
+    // The answer to the write may arrive after the later answer that the object is absent.
     let writes = noted([absent("a", "12"), stored("a", "u1", "10")]);
     assert_eq!(looked(&writes, "10", has), NOT_YET);
     assert_eq!(looked(&writes, "11", None), SHOWN);
@@ -251,8 +252,8 @@ fn an_absence_is_awaited_if_the_cache_stores_the_object_or_it_was_written() {
     assert_eq!(owed(&writes, "a"), []);
 }
 
-/// RYOW-7: the object may be written while the server is asked, appear before the answer is noted, or come into the
-/// scope of the cache again.
+/// RYOW-7: the object may be written while the server is asked about it, appear in the cache before the answer is
+/// recorded, or be selected by the cache again.
 #[test]
 fn an_object_that_was_absent_once_may_exist_later() {
     let alive = Some(("u1", "12", false));
@@ -269,7 +270,7 @@ fn an_object_that_was_absent_once_may_exist_later() {
     ] {
         assert_eq!(looked(&noted, "12", alive), SEEN, "{noted:?}");
     }
-    // The newer of two answers counts.
+    // Of two answers that the object is absent, the one with the newer version counts.
     let writes = noted([absent("a", "11"), absent("a", "10")]);
     assert_eq!(
         looked(&writes, "10", Some(("u1", "10", false))),
@@ -278,7 +279,7 @@ fn an_object_that_was_absent_once_may_exist_later() {
     );
 }
 
-/// RYOW-3: only reads that could show the write ask the question.
+/// RYOW-3: only reads that could show a write with an unknown result ask the server about it.
 #[test]
 fn a_question_is_about_the_reads_that_could_show_the_write() {
     let (a, b) = (key("a"), key("b"));
@@ -315,7 +316,7 @@ fn a_question_is_about_the_reads_that_could_show_the_write() {
     assert!(generated(&"m".repeat(60)).could_be(&key(&("m".repeat(58) + "x7f2k"))));
 }
 
-/// RYOW-3: an answered question is dropped for all readers; a newer one about the same object is kept.
+/// RYOW-3: a question that the server has answered is dropped; a newer question about the same object is kept.
 #[test]
 fn a_question_stays_until_the_server_answered_it() {
     let mut writes = noted([named("a"), named("b"), generated("made-")].map(NotedWrite::Unknown));
@@ -334,7 +335,8 @@ fn a_question_stays_until_the_server_answered_it() {
     assert!(writes.of.is_empty(), "an empty shell would stay for ever");
 }
 
-/// Notes of keys that never read again must not accumulate.
+/// Only a read forgets the writes of its request key at once, so the writes of keys that never read again must not
+/// accumulate.
 #[test]
 fn seen_writes_of_keys_that_never_read_again_are_swept() {
     let mut writes = UnseenWrites::default();
@@ -358,7 +360,8 @@ fn seen_writes_of_keys_that_never_read_again_are_swept() {
     assert!(writes.len() <= SWEEP_AT_LEAST, "{}", writes.len());
 }
 
-/// A question is kept while the cache may still show the write, and while the informer does not follow the server.
+/// A write with an unknown result (question) is kept for an hour, and longer while the informer does not follow the
+/// server.
 #[test]
 fn unknown_writes_of_keys_that_never_read_again_are_swept_after_a_while() {
     let start = now();
@@ -383,7 +386,8 @@ fn unknown_writes_of_keys_that_never_read_again_are_swept_after_a_while() {
     assert_eq!(kept_after(Duration::from_secs(10), false), 10_000);
 }
 
-/// A few seen notes are swept after a while, so that notes of deleted keys do not stay after a peak.
+/// Writes that the cache has seen are also forgotten if only few are remembered, so that the writes of deleted request
+/// keys do not stay after a peak.
 #[test]
 fn seen_notes_are_swept_after_a_while_and_unseen_notes_stay() {
     let start = now();
@@ -424,7 +428,7 @@ fn seen_notes_are_swept_after_a_while_and_unseen_notes_stay() {
     assert_eq!(sweep(&mut writes, before + SWEEP_AFTER, "1000"), 0);
 }
 
-/// RYOW-5: all reads together wait once for each write.
+/// RYOW-5: the time limit of the wait for a write counts from the first read that waits, for all reads together.
 #[test]
 fn the_wait_for_a_note_includes_the_waits_of_earlier_reads() {
     let mut writes = noted([stored("a", "u1", "10")]);
@@ -445,7 +449,7 @@ fn the_wait_for_a_note_includes_the_waits_of_earlier_reads() {
     assert_eq!(notes[0].remaining(most, at(17)), Duration::ZERO);
 }
 
-/// RYOW-12: the answer to a write is returned only if the write is all that is known.
+/// RYOW-12: a get returns the answer to a write only if no later write, delete or absence of the object is known.
 #[test]
 fn only_the_answer_to_the_last_write_is_returned() {
     let budget = AnswerBudget::default();
@@ -465,9 +469,9 @@ fn only_the_answer_to_the_last_write_is_returned() {
     let five = || answered("u1", "5");
     assert_eq!(found(&[five()]).as_deref(), Some("5"));
     assert_eq!(found(&[five(), answered("u1", "7")]).as_deref(), Some("7"));
-    // The answers of two concurrent writes arrive in the other order.
+    // The answers to two concurrent writes arrive in the other order: the newer version counts.
     assert_eq!(found(&[answered("u1", "7"), five()]).as_deref(), Some("7"));
-    // The answer to the newest write holds no object.
+    // The answer to the newest write was not kept, and the answer to an earlier write is outdated.
     assert_eq!(found(&[five(), stored("a", "u1", "7")]), None);
     assert_eq!(found(&[five(), deleted("a", "u1")]), None);
     assert_eq!(found(&[five(), absent("a", "7")]), None);

@@ -11,10 +11,10 @@ use crate::options::ClientOptions;
 use crate::own_writes::unseen_writes::{Note, Read};
 
 pub(crate) enum WaitOutcome {
-    /// The cache shows every write that the read must see. These objects are absent from the server and the cache; a
-    /// result that is read afterwards is valid if they [stayed absent](WriteTracker::still_hold).
+    /// The cache shows every write that the read must see. The objects of the list are absent from the server and the
+    /// cache; a result that is read afterwards is valid if they [stayed absent](WriteTracker::still_hold).
     Cache(Vec<Unstored>),
-    /// The cache did not show these writes in time.
+    /// The cache did not show the writes of the list before the time limit.
     Late(Vec<Note>),
 }
 
@@ -26,15 +26,18 @@ pub(crate) struct Unstored {
 }
 
 pub(super) enum InformerProgress {
-    /// No read has to wait for the write: the informer has seen it, fails, or no longer runs.
+    /// No read has to wait for the write any more: the informer has seen it, fails before its first sync, or no longer
+    /// runs.
     Over,
-    /// The object is absent from the server, and the informer does not store it at this version.
+    /// The object is absent from the server, and the informer, which has applied this version, does not store the
+    /// object.
     Unstored(ResourceVersion),
     Pending,
 }
 
 impl WriteTracker {
-    /// Waits until the cache has seen these writes, which [`owed`](Self::owed) returned. Cancel safe.
+    /// Waits until the cache has seen the writes in `notes`, which [`owed`](Self::owed) returned, or their time limit
+    /// is over. Cancel safe.
     pub(crate) async fn wait(
         &self,
         options: &ClientOptions,
@@ -80,8 +83,8 @@ impl WriteTracker {
         }
     }
 
-    /// Returns whether the informers have not advanced since these objects were found absent, so that a result that was
-    /// read in between shows none of these objects.
+    /// Returns whether the informers have not advanced since the `unstored` objects were found absent, so that a result
+    /// that was read since then shows none of these objects.
     pub(crate) fn still_hold(&self, gvk: &Gvk, unstored: &[Unstored]) -> bool {
         unstored.iter().all(|Unstored { note, applied }| {
             let has = self.key_state(gvk, &note.key);
@@ -89,7 +92,8 @@ impl WriteTracker {
         })
     }
 
-    /// Splits the writes into those to absent objects and those that a read waits for, and drops those that are over.
+    /// Splits the writes into those to absent objects and those that a read waits for, and drops those that no read
+    /// waits for any more.
     fn sorted(&self, gvk: &Gvk, notes: Vec<Note>) -> (Vec<Unstored>, Vec<Note>) {
         let (mut unstored, mut pending) = (Vec::new(), Vec::new());
         for note in notes {
@@ -102,8 +106,8 @@ impl WriteTracker {
         (unstored, pending)
     }
 
-    /// Waits until the cache has seen these writes. If the time of some is over, returns false and leaves only those in
-    /// `notes`. The time of a write includes the waits of earlier reads (RYOW-5).
+    /// Waits until the cache has seen the writes in `notes`. If the time limit of some writes is over, returns false
+    /// and leaves only these in `notes`. The waits of earlier reads for a write count towards its limit (RYOW-5).
     async fn wait_until(&self, gvk: &Gvk, notes: &mut Vec<Note>, most: Duration) -> bool {
         loop {
             let now = Instant::now().into_std();
@@ -132,7 +136,7 @@ impl WriteTracker {
     async fn until_over(&self, gvk: &Gvk, note: &Note) {
         // The informer is looked up each time, because a kind may be removed from the cache and started again.
         while let Some(untyped) = self.cache.untyped_of(gvk, &note.key) {
-            // Subscribed before the check, so that a change between the check and the wait ends the wait.
+            // The subscription is made before the check, so that a change between the check and the wait ends the wait.
             let mut applied = untyped.applied();
             if !self.is_pending(gvk, note) || applied.changed().await.is_err() {
                 return;

@@ -1,7 +1,7 @@
-//! Machine: reads the generated table of list types with merge keys, once, on first use.
+//! Machine: reads the generated table of the lists that a strategic merge patch merges, once, on first use.
 //!
 //! Each line is one type: its name, `@kind:` and a version if it is the type of a kind, then `field:type` for each
-//! field that is such a list or contains one. The type of a field is `[key]` and the element type for a list with a
+//! field that is a merged list or contains one. The type of a field is `[key]` and the element type for a list with a
 //! merge key, `[]` for a list of single values, or the name of a struct.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,8 @@ pub(crate) type ListFields = BTreeMap<&'static str, FieldType>;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FieldType {
-    /// A list of elements with this merge key and this type.
+    /// A list that merges by the value of the field `key` of its elements. `items` is the type of the elements, and
+    /// empty if it has no merged lists.
     Keyed {
         key: &'static str,
         items: &'static str,
@@ -32,15 +33,15 @@ struct ListTypes {
     kinds: BTreeMap<(&'static str, &'static str), &'static str>,
 }
 
-/// Returns the fields of a kind of Kubernetes itself; `None` for other kinds, because the server does not merge their
-/// lists by key.
+/// Returns the fields of one of Kubernetes' own kinds that are or contain merged lists; `None` for other kinds, because
+/// the server does not merge their lists by key.
 pub(crate) fn fields_of(kind: &Kind) -> Option<&'static ListFields> {
     let gvk = kind.gvk();
     let kinds = &table().kinds;
     fields(kinds.get(&(gvk.api_version().as_str(), gvk.kind()))?)
 }
 
-/// Returns the fields of the type with this name, if it contains a list with a merge key.
+/// Returns the fields of the type with this name that are or contain merged lists, if it has such fields.
 pub(crate) fn fields(name: &str) -> Option<&'static ListFields> {
     table().types.get(name)
 }

@@ -1,4 +1,4 @@
-//! Driver: a live list, page by page.
+//! Driver: requests a list from the server page by page.
 
 use std::collections::VecDeque;
 
@@ -15,8 +15,8 @@ pub(super) const PAGE_SIZE: u32 = 500;
 /// The pages of a live list. Made by [`Live::pages`](crate::Live::pages).
 ///
 /// All pages have the resource version of the first page, and each object is in one page only. The server forgets old
-/// versions, by default after five minutes. A later request fails with [`Expired`](steersman_api::Error::Expired),
-/// after which there are no more pages and a new [`Pages`] must begin the list anew, unless
+/// versions, by default after five minutes. A request for a later page then fails with
+/// [`Expired`](steersman_api::Error::Expired), and a new [`Pages`] must begin the list anew, unless
 /// [`inconsistent`](Self::inconsistent) is set.
 #[must_use = "no request is sent before `next_page` is awaited"]
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct Pages<K> {
     api: Option<Api<K>>,
 }
 
-/// One page of a live list; see [`Pages`].
+/// One page of a live list, with the objects that decode and those that do not. Returned by [`Pages::next_page`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Page<K> {
@@ -39,11 +39,12 @@ pub struct Page<K> {
     pub items: Vec<K>,
     /// The objects on this page that do not decode as a `K`.
     pub malformed: Vec<Malformed>,
-    /// The version of the list, the same on all consistent pages.
+    /// The resource version of the list, the same on all consistent pages.
     pub version: ResourceVersion,
     /// The number of objects on the following pages, if the server tells it.
     pub remaining: Option<u64>,
-    /// Whether the page has the version of the first page.
+    /// Whether the page has the version of the first page. False only on pages after an expired version, with
+    /// [`Pages::inconsistent`].
     pub consistent: bool,
 }
 
@@ -68,9 +69,9 @@ impl<K: Object> Pages<K> {
         }
     }
 
-    /// Sets whether the list continues at the newest version after its version has expired, with the objects that
-    /// follow by name. Objects that changed in between may be missing or appear twice; [`Page::consistent`] is false
-    /// from then on.
+    /// Sets whether the list continues at the newest version after its version has expired, behind the last object that
+    /// was returned. Objects that changed in between may be missing or appear twice; [`Page::consistent`] is false from
+    /// then on. Off by default.
     pub fn inconsistent(mut self, may_be: bool) -> Self {
         self.may_be_inconsistent = may_be;
         self
@@ -80,9 +81,9 @@ impl<K: Object> Pages<K> {
     ///
     /// # Errors
     ///
-    /// [`Expired`](steersman_api::Error::Expired) if the server has forgotten the version, otherwise the errors of the
-    /// server. After an error of the transport or a throttled request the next call requests the same page again;
-    /// after any other error there are no more pages.
+    /// [`Expired`](steersman_api::Error::Expired) if the server has forgotten the version of the list; otherwise the
+    /// errors of the server. After an error of the transport or a throttled request the next call requests the same
+    /// page again; after any other error there are no more pages.
     ///
     /// # Cancel safety
     ///
@@ -138,7 +139,8 @@ impl<K: Object> Pages<K> {
             };
             stream::iter(objects)
         });
-        // Without this, the next page would follow an object that does not decode.
+        // Ends the stream after the first error. Without this, the next page would follow an object that does not
+        // decode.
         let until_error = objects.scan(false, |ended, object| {
             let over = std::mem::replace(ended, object.is_err());
             std::future::ready((!over).then_some(object))
@@ -167,8 +169,8 @@ impl<K: Object> Pages<K> {
         })
     }
 
-    /// If inconsistent pages are allowed, takes over the new token that the server sends when the token has expired.
-    /// Returns whether the list continues.
+    /// If inconsistent pages are allowed, continues with the new token that the server sends with the error that the
+    /// old continue token has expired. Returns whether the list continues.
     fn continue_inconsistently(&mut self, error: &steersman_api::Error) -> bool {
         let metadata = error.status().and_then(|status| status.metadata.as_ref());
         let token = metadata.and_then(|metadata| metadata.continue_.clone());

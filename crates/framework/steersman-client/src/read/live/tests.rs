@@ -1,4 +1,4 @@
-//! Objects that do not decode in live lists.
+//! Tests of live lists with objects that do not decode.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,7 +15,8 @@ use steersman_testenv::log::capture;
 use super::*;
 use crate::Client;
 
-/// A `ConfigMap` with values that would have to be numbers, which no server accepts.
+/// A type for ConfigMaps with numbers as values. The values of a ConfigMap are text, so every ConfigMap with data fails
+/// to decode as this type.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Numbers {
     metadata: ObjectMeta,
@@ -73,7 +74,8 @@ async fn a_live_list_warns_of_the_objects_that_it_leaves_out() {
     assert!(!said().contains("WARN"), "{}", said());
     put("b", &json!({"n": "many"}));
     put("c", &json!({"n": "none"}));
-    // CACHE-4: the error is the same as from the cache.
+    // CACHE-4: the list fails as a list of the cache would, with the error that names the first object that does not
+    // decode.
     let error = live.list::<Numbers>(&options).await.unwrap_err();
     assert!(error.is_malformed() && !error.is_not_found(), "{error}");
     assert!(error.to_string().contains("default/b"), "{error}");

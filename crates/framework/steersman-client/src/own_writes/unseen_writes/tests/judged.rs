@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A delete that was answered with a Status, of an object that the caller knew at `at` and the cache did not hold.
+/// A delete of an object that the caller had read at the version `at` (empty: unknown) and that the cache did not hold.
+/// The answer was a Status, so it has no version.
 fn deleted_at(name: &str, uid: &str, at: &str) -> NotedWrite {
     NotedWrite::Deleted {
         key: key(name),
@@ -13,8 +14,8 @@ fn deleted_at(name: &str, uid: &str, at: &str) -> NotedWrite {
     }
 }
 
-/// RYOW-9: the object may still arrive and be deleted. The note stays until the informer has passed the version that
-/// the delete knew.
+/// RYOW-9: the events of the object may still arrive. So the delete stays remembered until the informer has passed the
+/// version at which the caller knew the object.
 #[test]
 fn a_delete_of_an_unseen_object_stays_noted_until_its_version_has_passed() {
     let writes = noted([deleted_at("a", "u1", "10")]);
@@ -26,20 +27,21 @@ fn a_delete_of_an_unseen_object_stays_noted_until_its_version_has_passed() {
     assert_eq!(looked(&writes, "10", Some(("u1", "10", false))), NOT_YET);
     assert_eq!(looked(&writes, "10", Some(("u1", "11", true))), SEEN);
     assert_eq!(looked(&writes, "10", None), SEEN);
-    // A stored object of an older uid precedes the deleted object.
+    // A stored object with another uid and a version before 10 existed before the deleted object.
     assert_eq!(looked(&writes, "7", Some(("u0", "7", false))), NOT_YET);
     assert_eq!(looked(&writes, "9", Some(("u2", "12", false))), SEEN);
-    // A write of the object with an answer that arrives late does not start the wait again.
+    // The late answer to an earlier write of the object does not make reads wait for this write.
     let writes = noted([deleted_at("a", "u1", "10"), stored("a", "u1", "9")]);
     assert_eq!(looked(&writes, "9", None), SHOWN);
 }
 
-/// RYOW-9: without any version, the server is asked, because there is no moment after which the object cannot arrive.
+/// RYOW-9: if no version of the deleted object is known, the server is asked, because no state of the informer tells
+/// that the object cannot arrive any more.
 #[test]
 fn a_delete_without_any_version_becomes_a_question() {
     let writes = noted([deleted_at("a", "u1", "")]);
     assert_eq!(asks(&writes, Read::Object(&key("a"))), [named("a")]);
-    // The absence at an earlier version does not tell when the object arrives.
+    // That the object was absent at version 5 does not tell when the object that was deleted later arrives.
     let writes = noted([absent("a", "5"), deleted_at("a", "u1", "")]);
     assert_eq!(asks(&writes, Read::List(None)), [named("a")]);
     let writes = noted([stored("a", "u1", "10"), deleted_at("a", "u1", "")]);
@@ -48,7 +50,8 @@ fn a_delete_without_any_version_becomes_a_question() {
     assert_eq!(asks(&writes, Read::List(None)), [], "the cache held it");
 }
 
-/// RYOW-8: the question stays until a later write is decoded; an earlier unknown write stays unknown.
+/// RYOW-8: if it is unknown whether the cache selects a written object, the server is asked, until a later write of the
+/// object has a known result. A write without a version stays unknown even then.
 #[test]
 fn an_unjudged_write_is_a_question_until_a_later_write_is_noted() {
     let unjudged = |version: &str| NotedWrite::Unconfirmed {
@@ -75,7 +78,7 @@ fn an_unjudged_write_is_a_question_until_a_later_write_is_noted() {
     assert_eq!(noted([unjudged("abc")]).len(), 0);
 }
 
-/// RYOW-11: a read waits only for the notes of its own writer, kind and object.
+/// RYOW-11: a read waits only for the writes of its own request key (writer), kind and object.
 #[test]
 fn a_read_owes_by_writer_kind_and_object() {
     let mut writes = noted([stored("a", "u1", "5")]);
