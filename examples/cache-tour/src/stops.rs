@@ -1,6 +1,6 @@
 //! Words: the stops of the tour, in the order in which they are visited.
 //!
-//! A visit returns the first error of its cache or of the server. A dropped visit stops its cache.
+//! A visit returns the first error of its cache or of the server.
 
 pub(crate) mod scope;
 pub(crate) mod indexes;

@@ -54,9 +54,17 @@ impl Source {
     }
 }
 
-/// Returns the offset of a part in the text that it is a slice of.
+/// Returns the offset of a part in the text that it is a slice of. (`str::substr_range` is not stable.)
 pub(crate) fn offset(text: &str, part: &str) -> usize {
-    part.as_ptr().addr() - text.as_ptr().addr()
+    let (all, at) = (
+        text.as_bytes().as_ptr_range(),
+        part.as_bytes().as_ptr_range(),
+    );
+    assert!(
+        all.start <= at.start && at.end <= all.end,
+        "{part:?} is no slice of the text"
+    );
+    at.start.addr() - all.start.addr()
 }
 
 /// Returns a text in which the given slices of it are replaced by blanks, but for the ends of lines.
@@ -136,13 +144,13 @@ enum Span {
 /// Cuts a text into its tokens, each with the view that shows it.
 fn pieces(text: &str) -> Vec<(Span, &str)> {
     let mut rest = text;
-    let tokens = tokenize(text, FrontmatterAllowed::No);
-    let pieces = tokens.map(|token| {
-        let (piece, behind) = rest.split_at(token.len as usize);
-        rest = behind;
-        (span(token.kind), piece)
-    });
-    pieces.collect()
+    tokenize(text, FrontmatterAllowed::No)
+        .map(|token| {
+            let (piece, behind) = rest.split_at(token.len as usize);
+            rest = behind;
+            (span(token.kind), piece)
+        })
+        .collect()
 }
 
 /// Returns the view that shows a token. Numbers belong to the code.

@@ -11,15 +11,13 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
 }
 
 fn check_file(file: &File) -> Option<Violation> {
-    let lines = file.text.lines().count();
-    if lines <= MOST {
+    let all = file.text.lines().count();
+    if all <= MOST {
         return None;
     }
-    let tests = Source::of(&file.text).tests;
-    let tests = tests
-        .into_iter()
-        .map(|test| file.text[test].lines().count());
-    let lines = lines.saturating_sub(tests.sum());
+    let tests = Source::of(&file.text).tests.into_iter();
+    let of_tests: usize = tests.map(|test| file.text[test].lines().count()).sum();
+    let lines = all.saturating_sub(of_tests);
     let problem = format!("has {lines} lines without its tests, more than {MOST}");
     let remedy = "move a part of it to a file with a name of its own";
     (lines > MOST).then(|| Violation::new(&file.path, 0, problem, remedy))

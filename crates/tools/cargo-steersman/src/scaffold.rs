@@ -264,8 +264,14 @@ mod tests {
                 is_namespaced,
                 ..kind.clone()
             };
-            let source = CrateSource::Version("0.1".to_owned());
-            for (path, content) in operator(&program, &kind, &source) {
+            let sources = [
+                CrateSource::Version("0.1".to_owned()),
+                CrateSource::Path("/src/steersman".into()),
+            ];
+            for (path, content) in sources
+                .iter()
+                .flat_map(|source| operator(&program, &kind, source))
+            {
                 let text = format!("{}\n{content}", path.display());
                 assert!(!text.contains("{{") && !text.contains("}}"), "{text}");
             }

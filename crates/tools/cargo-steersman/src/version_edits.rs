@@ -83,9 +83,11 @@ fn first(source: &str, file: &File, kind: &ApiKind, version: &str) -> Edited {
 }
 
 fn head(kind: &ApiKind, version: &str) -> String {
-    let head = HEAD.replace("{{kind}}", &kind.kind);
-    let head = head.replace("{{former}}", kind.newest());
-    head.replace("{{version}}", version) + "\n"
+    let head = HEAD
+        .replace("{{kind}}", &kind.kind)
+        .replace("{{former}}", kind.newest())
+        .replace("{{version}}", version);
+    head + "\n"
 }
 
 /// Removes the argument `version` of the kube attribute, which `versioned` adds. Returns the name of the kind's struct.

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
+use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -44,9 +44,10 @@ impl DatabaseService {
                 let service = service.clone();
                 tokio::spawn(async move {
                     let respond = service_fn(|request| service.clone().answer(request));
-                    let server = Builder::new(TokioExecutor::new());
+                    let connection =
+                        http1::Builder::new().serve_connection(TokioIo::new(stream), respond);
                     // A connection that breaks is the client's to report.
-                    let _ = server.serve_connection(TokioIo::new(stream), respond).await;
+                    let _ = connection.await;
                 });
             }
         });

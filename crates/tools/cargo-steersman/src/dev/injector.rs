@@ -13,7 +13,7 @@ use super::view::faults::{CONFLICTS, SLOW_MILLIS, ViewFault};
 /// The faults that the terminal view has injected. Dropping the injector ends the faults.
 #[derive(Debug)]
 pub(crate) struct Injector {
-    pub(crate) server: ApiServer,
+    server: ApiServer,
     guards: BTreeMap<ViewFault, FaultGuard>,
 }
 

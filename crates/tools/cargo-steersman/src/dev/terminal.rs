@@ -53,8 +53,8 @@ struct ViewLoop {
     snapshots: (UnboundedSender<ViewEvent>, UnboundedReceiver<ViewEvent>),
     /// The task that polls the diagnostics of the operator.
     poll: Option<AbortOnDropHandle<()>>,
-    /// The fault injector of the embedded server, and the requests that wait for an answer.
-    embedded: Option<(Injector, OpenRequests)>,
+    /// The embedded server, its fault injector, and the requests that wait for an answer.
+    embedded: Option<(ApiServer, Injector, OpenRequests)>,
     /// The name of the operator in the `User-Agent` of its requests.
     program: String,
     quit: Option<oneshot::Sender<()>>,
@@ -106,7 +106,10 @@ impl TerminalView {
             keys,
             snapshots: unbounded_channel(),
             poll: None,
-            embedded: embedded.map(|server| (Injector::new(server), OpenRequests::default())),
+            embedded: embedded.map(|server| {
+                let injector = Injector::new(server.clone());
+                (server, injector, OpenRequests::default())
+            }),
             program,
             quit: Some(quit),
             restart,
@@ -184,11 +187,11 @@ impl ViewLoop {
     }
 
     fn look_at_server(&mut self) -> ViewEvent {
-        let Some((injector, open)) = &mut self.embedded else {
+        let Some((server, injector, open)) = &mut self.embedded else {
             return ViewEvent::Tick;
         };
         let program = &self.program;
-        let records = open.answered(injector.server.requests()).into_iter();
+        let records = open.answered(server.requests()).into_iter();
         let own = records.filter(|record| is_of(record, program));
         let requests = own.filter_map(|record| ViewRequest::of(&record)).collect();
         let event = ViewEvent::Requests(requests);
@@ -211,14 +214,14 @@ impl ViewLoop {
                 let _ = self.restart.send(());
             }
             ViewCommand::Inject(fault) => {
-                if let Some((injector, _)) = &mut self.embedded
+                if let Some((_, injector, _)) = &mut self.embedded
                     && let Err(problem) = injector.inject(fault, &self.program)
                 {
                     self.model.update(ViewEvent::Problem(problem), now());
                 }
             }
             ViewCommand::Lift(fault) => {
-                if let Some((injector, _)) = &mut self.embedded {
+                if let Some((_, injector, _)) = &mut self.embedded {
                     injector.lift(fault);
                 }
             }

@@ -26,7 +26,7 @@ const LISTED: u64 = 10_000;
 impl Synced {
     /// Returns the report at the moment at which all objects are cached. The processor time includes background work
     /// after it.
-    async fn now(began: Instant) -> BenchResult<Self> {
+    async fn after_rest(began: Instant) -> BenchResult<Self> {
         let seconds = began.elapsed().as_secs_f64();
         let (resident, peak) = memory()?;
         rest().await;
@@ -74,7 +74,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Be
     let cancel = CancellationToken::new();
     let running = tokio::spawn(cache.run(client_config.clone(), cancel.clone()));
     cache.wait_for_sync().await?;
-    let mut synced = Synced::now(began).await?;
+    let mut synced = Synced::after_rest(began).await?;
     let store = informer.store();
     let mut keys = store.keys(&ListOptions::new())?;
     keys.retain(|key| asked.of.makes(key.name()));
@@ -161,7 +161,7 @@ where
     });
     let running = tokio::spawn(reflector(writer, events).for_each(|_| future::ready(())));
     reader.wait_until_ready().await?;
-    let mut synced = Synced::now(began).await?;
+    let mut synced = Synced::after_rest(began).await?;
     let all = reader.state();
     let keys = all.iter().map(|object| ObjectRef::from_obj(&**object));
     let keys: Vec<ObjectRef<K>> = keys.filter(|key| asked.of.makes(&key.name)).collect();

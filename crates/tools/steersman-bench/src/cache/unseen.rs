@@ -21,9 +21,15 @@ const QUICK: u64 = 2000;
 /// The most that a read may take with unseen writes, as a multiple of the same read without.
 const MOST: f64 = 1.2;
 
-/// The times of a read by key and of a list.
+/// What unseen writes cost: the times of a read by key and of a list, as multiples of the same reads without them.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ReadTimes {
+pub(crate) struct UnseenCost {
+    get: f64,
+    list: f64,
+}
+
+/// The times of a read by key and of a list, in nanoseconds.
+struct ReadTimes {
     get: f64,
     list: f64,
 }
@@ -31,12 +37,12 @@ pub(crate) struct ReadTimes {
 pub(super) async fn measure_all(runs: u32, quick: bool) -> BenchResult<Vec<Figure>> {
     let objects = if quick { QUICK } else { OBJECTS };
     progress(format!("{runs} runs of reads with {UNSEEN} unseen writes"));
-    let mut costs: Vec<ReadTimes> = Vec::new();
+    let mut costs: Vec<UnseenCost> = Vec::new();
     for _ in 0..runs {
         let client = Actor::client(&ClientRole::Unseen { objects })?;
         costs.push(client.report().await?);
     }
-    let figure = |id: &str, read: String, of: fn(&ReadTimes) -> f64| {
+    let figure = |id: &str, read: String, of: fn(&UnseenCost) -> f64| {
         let what = format!(
             "{read} with {UNSEEN} unseen writes of other keys, as a multiple of a read without"
         );
@@ -53,7 +59,7 @@ pub(super) async fn measure_all(runs: u32, quick: bool) -> BenchResult<Vec<Figur
 }
 
 /// Measures reads of a client with unseen writes of other keys, as multiples of the same reads without.
-pub(super) fn measure(objects: u64) -> BenchResult<ReadTimes> {
+pub(super) fn measure(objects: u64) -> BenchResult<UnseenCost> {
     let served = ServedPods::with(objects)?;
     served.informer.add_index("batch", batch)?;
     let keys = served.informer.store().keys(&ListOptions::new())?;
@@ -64,7 +70,7 @@ pub(super) fn measure(objects: u64) -> BenchResult<ReadTimes> {
     let before = served.runtime.block_on(read(&reader, others, objects))?;
     served.write_unseen(written)?;
     let after = served.runtime.block_on(read(&reader, others, objects))?;
-    Ok(ReadTimes {
+    Ok(UnseenCost {
         get: after.get / before.get,
         list: after.list / before.list,
     })

@@ -1,5 +1,6 @@
 //! Driver: the roles of processes in a measurement, and their reports on standard output.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -115,12 +116,12 @@ async fn start(began: Instant) -> BenchResult<()> {
     })
 }
 
-/// Sends a request in process, and reads the response to its end, or until a piece of it is the last. Returns the size
-/// in bytes.
+/// Sends a request in process, and passes each piece of the response to `see`, which may end the reading. Returns the
+/// size of the read pieces in bytes.
 async fn ask(
     server: &ApiServer,
     uri: &str,
-    mut is_last: impl FnMut(&[u8]) -> bool,
+    mut see: impl FnMut(&[u8]) -> ControlFlow<()>,
 ) -> BenchResult<u64> {
     let request = Request::get(uri).body(Empty::<Bytes>::new())?;
     let response = server.service().oneshot(request).await?;
@@ -129,7 +130,7 @@ async fn ask(
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame?.into_data() {
             bytes += data.len() as u64;
-            if is_last(&data) {
+            if see(&data).is_break() {
                 break;
             }
         }
@@ -137,10 +138,15 @@ async fn ask(
     Ok(bytes)
 }
 
-fn ends_initial(piece: &[u8]) -> bool {
+/// Breaks at the piece with the end of the initial objects of a watch.
+fn until_initial_end(piece: &[u8]) -> ControlFlow<()> {
     let tail = &piece[piece.len().saturating_sub(400)..];
-    tail.windows(INITIAL_END.len())
-        .any(|window| window == INITIAL_END)
+    let mut windows = tail.windows(INITIAL_END.len());
+    if windows.any(|window| window == INITIAL_END) {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
+    }
 }
 
 async fn in_process(objects: u64, runs: u32) -> BenchResult<()> {
@@ -155,7 +161,7 @@ async fn in_process(objects: u64, runs: u32) -> BenchResult<()> {
         bytes = list_in_pages(&server).await?;
         pages.push(rate(bytes, began.elapsed()));
         let began = Instant::now();
-        let streamed = ask(&server, WATCH_LIST, ends_initial).await?;
+        let streamed = ask(&server, WATCH_LIST, until_initial_end).await?;
         watch_list.push(rate(streamed, began.elapsed()));
     }
     send(&InProcess {
@@ -181,7 +187,7 @@ async fn list_in_pages(server: &ApiServer) -> BenchResult<u64> {
             if head.is_empty() {
                 head = piece[..piece.len().min(2000)].to_vec();
             }
-            false
+            ControlFlow::Continue(())
         };
         bytes += ask(server, &uri, keep_head).await?;
         let head = String::from_utf8_lossy(&head);
@@ -213,7 +219,7 @@ async fn fetch(place: ServerAddress, runs: u32) -> BenchResult<()> {
         loop {
             let piece = exchange.read().await?;
             bytes += piece.len() as u64;
-            if piece.is_empty() || ends_initial(piece) {
+            if piece.is_empty() || until_initial_end(piece).is_break() {
                 break;
             }
         }

@@ -200,20 +200,18 @@ impl RustTypes {
 
 /// Returns the source of the trait implementations that name the kind.
 fn resource(kind: &ExternalKind, root: &str) -> String {
-    let scope = match kind.is_namespaced {
-        true => "NamespaceResourceScope",
-        false => "ClusterResourceScope",
+    let scope = if kind.is_namespaced {
+        "NamespaceResourceScope"
+    } else {
+        "ClusterResourceScope"
     };
-    let values: [(&str, &str); 6] = [
-        ("{{type}}", root),
-        ("{{scope}}", scope),
-        ("{{kind}}", &kind.kind),
-        ("{{group}}", &kind.group),
-        ("{{version}}", &kind.version),
-        ("{{plural}}", &kind.plural),
-    ];
-    let fill = |text: String, (place, value): (&str, &str)| text.replace(place, value);
-    values.into_iter().fold(RESOURCE.to_owned(), fill)
+    RESOURCE
+        .replace("{{type}}", root)
+        .replace("{{scope}}", scope)
+        .replace("{{kind}}", &kind.kind)
+        .replace("{{group}}", &kind.group)
+        .replace("{{version}}", &kind.version)
+        .replace("{{plural}}", &kind.plural)
 }
 
 fn is_condition(schema: &Value) -> bool {
