@@ -10,12 +10,11 @@ use crate::unsynced::Unsynced;
 /// An error of a [`Cache`](crate::Cache).
 ///
 /// `Display` omits the causes; [`source`](std::error::Error::source) returns them.
-#[derive(Debug, ThisError, derive_more::IsVariant)]
+#[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
     /// The object is not in the cache: it does not exist, or a selector excludes it.
     #[error("{kind} {key} was not found in the cache{}", scope_note(scoped_by.as_deref()))]
-    #[is_variant]
     NotFound {
         /// The kind of the missing object.
         kind: Kind,
@@ -28,7 +27,6 @@ pub enum Error {
     #[error(
         "{kind} {key} exists but does not decode: {problem}; correct the object on the server, or the Rust type"
     )]
-    #[is_variant]
     Malformed {
         /// The kind of the object that does not decode.
         kind: Kind,
@@ -49,7 +47,6 @@ pub enum Error {
     },
     /// The cache has stopped and no longer serves its objects, which would become stale.
     #[error("{kind} cannot be read or watched: the cache has stopped")]
-    #[is_variant]
     Stopped {
         /// The kind that was to be read or watched.
         kind: Kind,
@@ -91,7 +88,6 @@ pub enum Error {
         named(scope),
         named(std::slice::from_ref(asked))
     )]
-    #[is_variant]
     OutsideScope {
         /// The kind that was to be read.
         kind: Kind,
@@ -218,6 +214,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns whether the object is absent, or excluded by a selector of the cache.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. })
+    }
+
+    /// Returns whether the object exists but does not decode.
+    pub fn is_malformed(&self) -> bool {
+        matches!(self, Self::Malformed { .. })
+    }
+
     /// Returns whether the kind cannot be read because it has not synced.
     pub fn is_unavailable(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::SyncTimeout { .. })
@@ -238,6 +244,16 @@ impl Error {
             Self::SyncTimeout { unsynced, .. } => unsynced,
             _ => &[],
         }
+    }
+
+    /// Returns whether the cache has stopped.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self, Self::Stopped { .. })
+    }
+
+    /// Returns whether the requested namespace is not cached.
+    pub fn is_outside_scope(&self) -> bool {
+        matches!(self, Self::OutsideScope { .. })
     }
 
     /// Returns the selectors that may exclude the object of a [`NotFound`](Self::NotFound); `None` for other errors,

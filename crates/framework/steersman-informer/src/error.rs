@@ -7,12 +7,11 @@ use steersman_object::{Kind, ListOptions};
 use thiserror::Error;
 
 /// Why a method of an informer failed.
-#[derive(Clone, Debug, Error, PartialEq, Eq, derive_more::IsVariant)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// An index with this name exists already.
     #[error("{kind} already has an index named {name:?}: choose another name")]
-    #[is_variant]
     IndexExists {
         /// The kind of the informer's objects.
         kind: String,
@@ -27,7 +26,6 @@ pub enum Error {
     },
     /// No index with this name was added for the Rust type of the read objects.
     #[error("{kind} has no index named {name:?} ({known}): add it with add_index")]
-    #[is_variant]
     NoSuchIndex {
         /// The kind of the informer's objects.
         kind: String,
@@ -46,7 +44,6 @@ pub enum Error {
     },
     /// The informer stopped before its first list was complete.
     #[error("the informer of {kind} stopped before it was synced")]
-    #[is_variant]
     Stopped {
         /// The kind of the informer's objects.
         kind: String,
@@ -62,5 +59,20 @@ impl Error {
                 kind: kind.to_string(),
             }),
         }
+    }
+
+    /// Returns whether an index with this name exists already.
+    pub fn is_index_exists(&self) -> bool {
+        matches!(self, Self::IndexExists { .. })
+    }
+
+    /// Returns whether no index has this name.
+    pub fn is_no_such_index(&self) -> bool {
+        matches!(self, Self::NoSuchIndex { .. })
+    }
+
+    /// Returns whether the informer stopped before its first list was complete.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self, Self::Stopped { .. })
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 /// The state of an informer.
-#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display, derive_more::IsVariant)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 #[display("{}", self.as_str())]
 #[non_exhaustive]
 pub enum InformerState {
@@ -12,12 +12,10 @@ pub enum InformerState {
     /// Running; the first list is not complete yet.
     Syncing,
     /// The store follows the server.
-    #[is_variant]
     Synced,
     /// Requests fail, and the informer repeats them. The store stays readable, but grows stale.
     /// `has_synced` returns whether the store was ever complete.
     #[display("degraded ({reason}): {message}")]
-    #[is_variant]
     Degraded {
         /// The class of the failure.
         reason: Reason,
@@ -72,6 +70,16 @@ impl InformerState {
             Self::Degraded { .. } => "degraded",
             Self::Stopped => "stopped",
         }
+    }
+
+    /// Returns whether the state is [`Degraded`](Self::Degraded): requests fail.
+    pub fn is_degraded(&self) -> bool {
+        matches!(self, Self::Degraded { .. })
+    }
+
+    /// Returns whether the store follows the server.
+    pub fn is_synced(&self) -> bool {
+        matches!(self, Self::Synced)
     }
 }
 

@@ -70,7 +70,7 @@ pub struct ChannelSender<T> {
 }
 
 /// An object that [`ChannelSender::send`] or [`ChannelSender::try_send`] could not send, with the reason.
-#[derive(derive_more::Debug, derive_more::IsVariant, thiserror::Error)]
+#[derive(derive_more::Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unsent<T> {
     /// The channel holds as many objects as its bound allows; a later send may succeed.
@@ -152,6 +152,16 @@ impl<T> Unsent<T> {
         match self {
             Self::Full(object) | Self::Closed(object) => object,
         }
+    }
+
+    /// Returns whether the channel was full, so that a later send may succeed.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Full(_))
+    }
+
+    /// Returns whether the controller has ended, or the channel was dropped.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed(_))
     }
 }
 
