@@ -15,7 +15,7 @@ mod predicates;
 ///
 /// Each class of answer has a variant, mostly tested with a predicate, and holds the request and the server's
 /// [`Status`]. `Display` prints the request, the server and the problem on one line.
-#[derive(Clone, Debug, Error, derive_more::IsVariant)]
+#[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No configuration was found in the usual places.
@@ -37,7 +37,6 @@ pub enum Error {
     },
     /// The request is invalid, so it was not sent: the caller has to change it.
     #[error("could not {info}: {problem}")]
-    #[is_variant(ignore)]
     InvalidRequest {
         /// The request.
         info: Box<RequestInfo>,
@@ -78,7 +77,6 @@ pub enum Error {
     KindNotServed(Box<ApiRefusal>),
     /// Any other refusal: 400, 405, 415, 5xx, and a 404 that does not come from a Kubernetes API server.
     #[error("{0}")]
-    #[is_variant(ignore)]
     Refused(Box<ApiRefusal>),
     /// The server could not be reached, or the connection broke. It is unknown whether the server executed the request.
     #[error("could not {info}: {}{cause}", endpoint_prefix(.endpoint.as_deref()))]

@@ -5,6 +5,61 @@ use super::Error;
 /// Predicates for branches. A predicate for a reason of Kubernetes (`metav1.StatusReason`) has the name of client-go's
 /// `apierrors`, unless a plainer name says more.
 impl Error {
+    /// Returns whether no configuration was found.
+    pub fn is_no_config(&self) -> bool {
+        matches!(self, Self::NoConfig { .. })
+    }
+
+    /// Returns whether a configuration was found and cannot be used.
+    pub fn is_config(&self) -> bool {
+        matches!(self, Self::Config { .. })
+    }
+
+    /// Returns whether the object is absent.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound(_))
+    }
+
+    /// Returns whether an object of this name exists already.
+    pub fn is_already_exists(&self) -> bool {
+        matches!(self, Self::AlreadyExists(_))
+    }
+
+    /// Returns whether the object has changed since it was read, or a precondition failed.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Conflict(_))
+    }
+
+    /// Returns whether the version or continue token is no longer available.
+    pub fn is_expired(&self) -> bool {
+        matches!(self, Self::Expired(_))
+    }
+
+    /// Returns whether the object, or the change to it, is invalid.
+    pub fn is_invalid(&self) -> bool {
+        matches!(self, Self::Invalid(_))
+    }
+
+    /// Returns whether the server throttles its clients.
+    pub fn is_throttled(&self) -> bool {
+        matches!(self, Self::Throttled { .. })
+    }
+
+    /// Returns whether the server does not allow the request.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Forbidden(_))
+    }
+
+    /// Returns whether the server does not accept the credentials.
+    pub fn is_unauthorized(&self) -> bool {
+        matches!(self, Self::Unauthorized(_))
+    }
+
+    /// Returns whether the server does not serve this kind.
+    pub fn is_kind_not_served(&self) -> bool {
+        matches!(self, Self::KindNotServed(_))
+    }
+
     /// Returns whether the request is wrong: it does not parse, or cannot be fulfilled.
     pub fn is_bad_request(&self) -> bool {
         self.is_refused_as("BadRequest", 400)
@@ -72,6 +127,16 @@ impl Error {
             Some(given) => given == reason,
             None => self.code() == Some(code),
         }
+    }
+
+    /// Returns whether the server could not be reached, or the connection broke.
+    pub fn is_transport(&self) -> bool {
+        matches!(self, Self::Transport { .. })
+    }
+
+    /// Returns whether the answer does not decode.
+    pub fn is_decode(&self) -> bool {
+        matches!(self, Self::Decode { .. })
     }
 
     /// Returns whether the server has not reached the requested version: it was restored from a backup, or lags
