@@ -23,7 +23,7 @@ pub(crate) fn stop_with_session() {
 
 #[cfg(unix)]
 fn stop() {
-    // Sending a known signal to the own process cannot fail.
+    // `raise` signals this thread; what the signal does, it does to the process. It cannot fail for a known signal.
     let _ = signal_hook::low_level::raise(signal_hook::consts::SIGTERM);
 }
 

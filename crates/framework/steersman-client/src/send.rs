@@ -184,10 +184,16 @@ impl RequestSender {
             let sent = request.send().await;
             note(own.as_deref(), &observers, &write, &sent);
             drop(in_flight_write);
-            // If the caller was dropped, nothing waits for the answer.
+            sent
+        };
+        let attempt = attempt.in_current_span();
+        let task = async move {
+            // `attempt`, with all that it holds, is dropped before the caller gets the answer. If the caller was
+            // dropped, nothing waits for the answer.
+            let sent = attempt.await;
             let _ = tell.send(sent);
         };
-        let task = spawn(attempt.in_current_span().boxed());
+        let task = spawn(task.boxed());
         if let Ok(sent) = answer.await {
             return sent;
         }

@@ -1,6 +1,5 @@
 //! Driver: the wiring of one watch: reads a subscription, and passes each event to predicate, handler and queue.
 
-use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,8 +24,13 @@ pub(crate) struct InformerWatch<K: Object, P: ControllerTarget> {
     pub(crate) route: EventRoute<K, P>,
 }
 
-/// A namespace; `None` stands for all.
-type Namespace = Option<Arc<str>>;
+/// The end of a subscription in a watch that follows the namespaces of the cache.
+struct EndedSubscription {
+    /// `None` stands for all namespaces.
+    namespace: Option<Arc<str>>,
+    /// Whether the subscription ended because its namespace was removed from the cache.
+    has_left_scope: bool,
+}
 
 /// A watch in a cache that holds named namespaces, which may be added and removed at run time.
 struct FollowedScope<K: Object, P: ControllerTarget> {
@@ -35,8 +39,6 @@ struct FollowedScope<K: Object, P: ControllerTarget> {
     cache: Cache,
     sink: Sink<P::Key>,
     namespaces: FollowedNamespaces,
-    /// The informers with a task (pump) that reads their events, by namespace.
-    read: BTreeMap<Namespace, NamespacedInformer<K>>,
     /// The subscriptions for which no task (pump) was spawned yet that reads their events.
     new: Vec<(NamespacedInformer<K>, Subscription<K>)>,
 }
@@ -84,7 +86,6 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
             cache: cache.clone(),
             sink: sink.clone(),
             namespaces: FollowedNamespaces::default(),
-            read: BTreeMap::new(),
             new: Vec::new(),
         };
         this.subscribe()?;
@@ -112,9 +113,9 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
                     break;
                 },
                 Some(end) = pumps.join_next(), if !pumps.is_empty() => match end {
-                    Ok(namespace) => {
-                        let ended = self.read.remove(&namespace);
-                        if ended.is_none_or(|informer| !self.namespaces.end(&informer)) {
+                    Ok(ended) => {
+                        self.namespaces.end_of(&ended.namespace);
+                        if !ended.has_left_scope {
                             break;
                         }
                     }
@@ -135,7 +136,7 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
 
     /// Spawns the tasks that read the subscriptions in `new`. Returns a receiver for each, which resolves when the
     /// initial objects of the subscription are in the queue.
-    fn spawn_new(&mut self, pumps: &mut JoinSet<Namespace>) -> Vec<oneshot::Receiver<()>> {
+    fn spawn_new(&mut self, pumps: &mut JoinSet<EndedSubscription>) -> Vec<oneshot::Receiver<()>> {
         let new = self.new.drain(..).map(|(informer, subscription)| {
             let (tell, synced) = oneshot::channel();
             let run = pump(
@@ -144,9 +145,11 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
                 self.sink.clone(),
                 tell,
             );
-            let namespace = informer.namespace().cloned();
-            self.read.insert(namespace.clone(), informer);
-            spawn(pumps, run.map(|_| namespace).boxed());
+            let ended = move |_| EndedSubscription {
+                namespace: informer.namespace().cloned(),
+                has_left_scope: informer.has_left_scope(),
+            };
+            spawn(pumps, run.map(ended).boxed());
             synced
         });
         new.collect()
@@ -165,7 +168,7 @@ impl<K: Object, P: ControllerTarget> AnySource<P::Key> for InformerWatch<K, P> {
 }
 
 /// Spawns a task. It is not generic, so that an operator does not compile tokio's tasks for each of its kinds.
-fn spawn(pumps: &mut JoinSet<Namespace>, run: BoxFuture<'static, Namespace>) {
+fn spawn(pumps: &mut JoinSet<EndedSubscription>, run: BoxFuture<'static, EndedSubscription>) {
     pumps.spawn(run);
 }
 

@@ -232,7 +232,7 @@ impl<R: RequestKey> RunningController<R> {
                     working = None;
                     work.stop.cancel();
                     work.queue.shut_down();
-                    self.tasks.pumps.abort_all();
+                    self.tasks.abort_pumps();
                     work.metrics.overdue(0);
                     None
                 }

@@ -1,6 +1,7 @@
 //! Words: the options of the servers of health probes and metrics.
 
 use std::future::ready;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -215,14 +216,38 @@ impl MetricsServer {
     }
 }
 
-impl<A: Into<ListenAddress>> From<A> for HealthServer {
-    fn from(address: A) -> Self {
+impl From<&str> for HealthServer {
+    fn from(address: &str) -> Self {
         Self::new(address)
     }
 }
 
-impl<A: Into<ListenAddress>> From<A> for MetricsServer {
-    fn from(address: A) -> Self {
+impl From<String> for HealthServer {
+    fn from(address: String) -> Self {
+        Self::new(address)
+    }
+}
+
+impl From<SocketAddr> for HealthServer {
+    fn from(address: SocketAddr) -> Self {
+        Self::new(address)
+    }
+}
+
+impl From<&str> for MetricsServer {
+    fn from(address: &str) -> Self {
+        Self::new(address)
+    }
+}
+
+impl From<String> for MetricsServer {
+    fn from(address: String) -> Self {
+        Self::new(address)
+    }
+}
+
+impl From<SocketAddr> for MetricsServer {
+    fn from(address: SocketAddr) -> Self {
         Self::new(address)
     }
 }

@@ -1,9 +1,8 @@
 //! Driver: the metrics of this process, with the names of Go's Prometheus client.
 
 use std::fs;
+use std::sync::OnceLock;
 
-use procfs_core::FromRead as _;
-use procfs_core::process::{LimitValue, Limits, Stat, Status};
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Counter, Gauge, Opts, Registry};
@@ -25,50 +24,55 @@ const GAUGES: [(&str, &str, ReadGauge); 6] = [
     (
         "process_resident_memory_bytes",
         "Resident memory size in bytes.",
-        |_| {
-            let status = Status::from_file("/proc/self/status").ok()?;
-            Some(as_f64(status.vmrss?.checked_mul(1024)?))
-        },
+        |_| Some(as_f64(number_in("status", "VmRSS:")?.checked_mul(1024)?)),
     ),
     (
         "process_virtual_memory_bytes",
         "Virtual memory size in bytes.",
-        |stat| Some(as_f64(stat.vsize)),
+        |stat| Some(as_f64(stat.field(23)?)),
     ),
     (
         "process_start_time_seconds",
         "Start time of the process since unix epoch in seconds.",
-        |stat| Some(boot_seconds()? + as_seconds(stat.starttime)),
+        |stat| Some(boot_seconds()? + as_seconds(stat.field(22)?)),
     ),
     (
         "process_threads",
         "Number of OS threads in the process.",
-        |stat| Some(as_f64(u64::try_from(stat.num_threads).ok()?)),
+        |stat| Some(as_f64(stat.field(20)?)),
     ),
     (
         "process_open_fds",
         "Number of open file descriptors.",
-        |_| {
-            // The descriptor of the folder itself is not counted.
-            let open = fs::read_dir("/proc/self/fd")
-                .ok()?
-                .count()
-                .saturating_sub(1);
-            Some(as_f64(u64::try_from(open).ok()?))
-        },
+        |_| open_descriptors().map(as_f64),
     ),
     (
         "process_max_fds",
         "Maximum number of open file descriptors.",
-        |_| {
-            let limits = Limits::from_file("/proc/self/limits").ok()?;
-            match limits.max_open_files.soft_limit {
-                LimitValue::Value(most) => Some(as_f64(most)),
-                LimitValue::Unlimited => None,
-            }
-        },
+        // A limit that is the word `unlimited` has no value.
+        |_| number_in("limits", "Max open files").map(as_f64),
     ),
 ];
+
+/// The fields of `/proc/self/stat` behind the name of the program. The name may contain blanks and parentheses.
+struct Stat(String);
+
+impl Stat {
+    fn read() -> Option<Self> {
+        let text = fs::read_to_string("/proc/self/stat").ok()?;
+        let (_, fields) = text.rsplit_once(')')?;
+        Some(Self(fields.to_owned()))
+    }
+
+    /// Returns a field by its number in proc(5), from 3.
+    fn field(&self, number: usize) -> Option<u64> {
+        let field = self
+            .0
+            .split_ascii_whitespace()
+            .nth(number.checked_sub(3)?)?;
+        field.parse().ok()
+    }
+}
 
 /// Registers the metrics of this process, unless the registry has them already.
 pub(crate) fn register(registry: &Registry) -> Result<(), prometheus::Error> {
@@ -96,10 +100,11 @@ impl Collector for ProcessCollector {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let Ok(stat) = Stat::from_file("/proc/self/stat") else {
+        let Some(stat) = Stat::read() else {
             return Vec::new();
         };
-        let seconds = as_seconds(stat.utime.saturating_add(stat.stime));
+        let ticks = [14, 15].map(|number| stat.field(number).unwrap_or(0));
+        let seconds = as_seconds(ticks[0].saturating_add(ticks[1]));
         // Two collections at the same time must not count the same seconds twice.
         let known = self.cpu.get();
         if seconds > known {
@@ -125,13 +130,37 @@ fn as_f64(number: u64) -> f64 {
     number as f64
 }
 
-/// Returns the start of the system in seconds since 1970.
+/// Returns the number behind `name` in a file of this process.
+fn number_in(file: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/self/{file}")).ok()?;
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    value.split_ascii_whitespace().next()?.parse().ok()
+}
+
+fn open_descriptors() -> Option<u64> {
+    // Linux 6.2 and later report the number as the size of the folder.
+    let size = fs::metadata("/proc/self/fd").ok()?.len();
+    if size > 0 {
+        return Some(size);
+    }
+    let listed = fs::read_dir("/proc/self/fd").ok()?.count();
+    // The descriptor of the listing is not counted.
+    u64::try_from(listed.saturating_sub(1)).ok()
+}
+
+/// Returns the start of the system in seconds since 1970. It is read once: it moves when the clock is set, and reading it
+/// is slow on a system with many processors.
 fn boot_seconds() -> Option<f64> {
+    static BOOT: OnceLock<f64> = OnceLock::new();
+    if let Some(boot) = BOOT.get() {
+        return Some(*boot);
+    }
     let kernel = fs::read_to_string("/proc/stat").ok()?;
     let seconds = kernel
         .lines()
         .find_map(|line| line.strip_prefix("btime "))?;
-    Some(as_f64(seconds.parse().ok()?))
+    let boot = as_f64(seconds.trim().parse().ok()?);
+    Some(*BOOT.get_or_init(|| boot))
 }
 
 /// Returns the seconds of a number of clock ticks.

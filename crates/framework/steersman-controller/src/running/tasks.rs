@@ -20,19 +20,18 @@ const ABORT_GRACE: Duration = Duration::from_secs(1);
 /// The tasks of one controller. Dropping the value aborts them, so that none outlives the controller.
 #[derive(Default)]
 pub(crate) struct ControllerTasks {
-    pub(crate) pumps: JoinSet<PumpEnd>,
+    pumps: JoinSet<PumpEnd>,
     workers: JoinSet<()>,
 }
 
-// The futures are boxed and these functions are not generic, because otherwise each operator would compile tokio's tasks
-// once more for each type of its requests and kinds.
 impl ControllerTasks {
-    /// Spawns a task that fills the queue.
+    /// Spawns a task that fills the queue. The future is boxed and the function not generic, because otherwise each
+    /// operator would compile tokio's tasks once more for each type of its requests and kinds.
     pub(crate) fn spawn_pump(&mut self, run: BoxFuture<'static, PumpEnd>) {
         self.pumps.spawn(run);
     }
 
-    /// Spawns a worker.
+    /// Spawns a worker; boxed like a pump.
     pub(crate) fn spawn_worker(&mut self, run: BoxFuture<'static, ()>) {
         self.workers.spawn(run);
     }
@@ -50,6 +49,10 @@ impl ControllerTasks {
             },
             else => pending().await,
         }
+    }
+
+    pub(crate) fn abort_pumps(&mut self) {
+        self.pumps.abort_all();
     }
 
     /// Waits until every worker has ended. Cancel safe.

@@ -27,7 +27,12 @@ impl FollowedNamespaces {
     /// Records the end of a subscription. Returns true if the subscription ended because its namespace was removed from
     /// the cache, and false if the informer was removed or the cache has stopped.
     pub(crate) fn end<K: Object>(&mut self, informer: &NamespacedInformer<K>) -> bool {
-        self.followed.remove(&informer.namespace().cloned());
+        self.end_of(&informer.namespace().cloned());
         informer.has_left_scope()
+    }
+
+    /// Records the end of the subscription of a namespace.
+    pub(crate) fn end_of(&mut self, namespace: &Option<Arc<str>>) {
+        self.followed.remove(namespace);
     }
 }

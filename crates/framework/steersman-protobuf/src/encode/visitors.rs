@@ -43,8 +43,8 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_, '_> {
         let mut found: Vec<(Row, Range<usize>)> = Vec::new();
         while let Some(key) = map.next_key_seed(Name(self.message))? {
             let field = match key {
-                Ok(field) => field,
-                Err(name) => {
+                Member::Field(field) => field,
+                Member::Unknown(name) => {
                     let of_object = matches!(&*name, "apiVersion" | "kind");
                     if !(self.depth == 1 && of_object) && self.trail.unknown.is_none() {
                         let place = self.trail.place();
@@ -84,8 +84,14 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_, '_> {
 /// Finds the field for the name of a member; a name without a field is returned.
 struct Name(&'static Message);
 
+enum Member {
+    Field(Row),
+    /// The name of a member that the message does not have.
+    Unknown(String),
+}
+
 impl<'de> DeserializeSeed<'de> for Name {
-    type Value = Result<Row, String>;
+    type Value = Member;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
@@ -93,14 +99,17 @@ impl<'de> DeserializeSeed<'de> for Name {
 }
 
 impl Visitor<'_> for Name {
-    type Value = Result<Row, String>;
+    type Value = Member;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a name")
     }
 
     fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(self.0.member(name).ok_or_else(|| name.to_owned()))
+        Ok(match self.0.member(name) {
+            Some(field) => Member::Field(field),
+            None => Member::Unknown(name.to_owned()),
+        })
     }
 }
 
