@@ -75,8 +75,8 @@ impl Selectors {
     }
 
     /// Returns whether upstream would read this object at all to match it with the selectors. If the field selector has
-    /// a name, upstream reads only that object, and for `spec.nodeName` only the Pods of that node. An object that
-    /// upstream does not read does not make a full page have a continue token.
+    /// a name, upstream reads only that object, and for `spec.nodeName` only the Pods of that node. A full page has a
+    /// continue token only if objects that upstream reads follow the page.
     pub(crate) fn reaches(&self, resource: &Resource, one_key: bool, stored: &Stored) -> bool {
         self.fields.terms().iter().all(|term| {
             let found = match term.label.as_str() {
