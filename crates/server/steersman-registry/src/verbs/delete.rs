@@ -42,7 +42,7 @@ impl Registry {
         self.delete_asked(target, options, true)
     }
 
-    /// Deletes one object. If `admitted` is false, no policies and webhooks run, as for the delete within an eviction.
+    /// Deletes one object. Policies and webhooks run only if `admitted` is true: for an eviction they have already run.
     pub(crate) fn delete_asked(
         &mut self,
         target: ObjectTarget<'_>,
