@@ -17,7 +17,8 @@ use crate::state::verb_state::VerbState;
 use crate::values::items;
 use crate::webhook::{CallResponse, PendingCalls, WebhookCall};
 
-/// Maximum number of times that one webhook is called again in one request because the object changed since its call.
+/// Maximum number of further calls of one webhook in one request, if the object has changed after each call. Then the
+/// request gets 409.
 const MOST_CHANGES: usize = 5;
 
 /// The state that one verb keeps between its runs: the webhook responses so far, and the warnings. The caller creates
@@ -138,7 +139,7 @@ impl Registry {
         ))
     }
 
-    /// Returns the IP address and port of the first ready endpoint behind a port of a Service.
+    /// Returns the IP address and port of the first ready endpoint behind a port of a Service, to call a webhook there.
     ///
     /// # Errors
     /// Fails with the message of kube-apiserver's resolver if the Service, its port or a ready endpoint does not exist.

@@ -27,7 +27,8 @@ const UNJUDGED: [(&str, &str); 10] = [
 #[derive(Debug)]
 pub(crate) struct WriteAdmission<'a> {
     pub(crate) target: ObjectTarget<'a>,
-    /// The name in the path of the request; empty for a POST to a collection.
+    /// The name of the object, as webhooks get it. For a create with `generateName`, it is empty until the mutating
+    /// webhooks have run. For the delete of a collection, it is empty.
     pub(crate) name: &'a str,
     /// The subresource as the rules of webhooks name it, such as `status`; empty for the object itself.
     pub(crate) subresource: &'a str,

@@ -186,7 +186,7 @@ impl Registry {
         self.put_changed(storage, found, draft);
     }
 
-    /// Stores an object that the garbage collector changed, in the storage version of its kind.
+    /// Stores an object that the garbage collector has changed. Converts it to the storage version of its kind first.
     fn put_changed(&mut self, storage: &StorageKey, found: &Stored, draft: Draft) -> Arc<Stored> {
         let draft = self.in_storage_version(storage, draft);
         self.put(storage, &found.namespace, &found.name, draft)

@@ -96,7 +96,7 @@ impl PatchKind {
         "application/apply-patch+yaml",
     ];
 
-    /// The content types of patches of built-in kinds.
+    /// The content types that `from_content_type` accepts for built-in kinds, in the order of error messages.
     pub const OF_BUILT_IN: &'static [&'static str] = &[
         "application/json-patch+json",
         "application/merge-patch+json",
@@ -133,7 +133,8 @@ pub struct ListQuery {
     pub limit: i64,
     /// `continue`: the token of the previous page, which a watch refuses.
     pub continue_token: Option<String>,
-    /// `resourceVersion`. A watch without a version, or with `0`, starts with an `ADDED` event per object.
+    /// `resourceVersion`: the revision that a list reads, or after which a watch starts. A watch without it, or with
+    /// `0`, starts with an `ADDED` event per existing object.
     pub resource_version: Option<String>,
     /// `resourceVersionMatch`: `Exact` or `NotOlderThan`; for a watch only the latter, with `sendInitialEvents`.
     pub resource_version_match: Option<String>,
@@ -148,7 +149,7 @@ pub struct ListQuery {
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteOptions {
-    /// All values of `dryRun`; `All` is the only valid value.
+    /// All values of the parameter `dryRun`: with `All`, the only valid value, nothing is stored.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dry_run: Vec<String>,
     /// `fieldManager`: the name that becomes the owner of the changed fields in managedFields.
@@ -182,7 +183,8 @@ pub struct DeleteOptions {
     /// All values of `dryRun`: with `All`, the only valid value, nothing is deleted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dry_run: Vec<String>,
-    /// `gracePeriodSeconds`: the time that the object has to shut down; `None` for the default of its kind.
+    /// `gracePeriodSeconds`: the time, in seconds, that the object has to shut down; `None` for the default of its
+    /// kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i64>,
     /// `propagationPolicy`: whether dependents are deleted before the object (`Foreground`), after it (`Background`) or
@@ -277,7 +279,7 @@ pub enum Deleted {
     Held(VersionedObject),
 }
 
-/// The objects of one page of a list, with the list's metadata.
+/// The result of a list: the objects on one page, and the metadata of the list.
 #[derive(Debug, Clone, Default)]
 pub struct StoredPage {
     /// The objects on this page, sorted by namespace and name.
@@ -307,7 +309,7 @@ impl StoredPage {
 pub enum WatchEvent {
     /// An object was created, or changed so that the selectors of the watch match it now.
     Added(VersionedObject),
-    /// An object changed, and matched the selectors before and after.
+    /// An object changed, and the selectors of the watch match it both before and after the change.
     Modified(VersionedObject),
     /// An object was deleted, or the selectors of the watch no longer match it. Has its last matching state, with the
     /// revision of the deletion or change.

@@ -10,7 +10,7 @@ use uuid::Builder;
 #[derive(Debug, Clone)]
 pub struct Rng(fastrand::Rng);
 
-/// The characters of generated names. Without vowels, no words appear.
+/// The characters of generated names. There are no vowels, so that no words appear in names.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Rng {

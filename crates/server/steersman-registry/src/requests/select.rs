@@ -43,7 +43,8 @@ impl Selectors {
     pub(crate) fn of(mut self, resource: &Resource, shard: Option<&str>) -> Result<Self, Status> {
         for term in self.fields.terms() {
             let label = term.label.as_str();
-            // As upstream, some cluster-scoped kinds accept every field.
+            // As upstream, every kind supports the field `metadata.namespace`, except cluster-scoped built-in kinds
+            // with their own list of fields.
             let strict = resource.field_refusal != FieldRefusal::OnlyMetadata;
             let no_namespace = strict && resource.built_in && !resource.namespaced;
             if label == "metadata.name" || (label == "metadata.namespace" && !no_namespace) {

@@ -18,6 +18,7 @@ pub(super) struct Counters {
 pub(crate) struct Recorder {
     pub(super) counters: Counters,
     pub(super) forgotten: u64,
-    /// Whether a token that must be in snapshots was registered since the last transaction.
+    /// Whether `add_token` has registered a token for snapshots since the last transaction, which the next one must
+    /// contain.
     pub(crate) has_new_token: bool,
 }

@@ -45,7 +45,7 @@ pub enum SnapshotError {
     /// The `format` field of the text has another value than this server reads.
     #[error("the snapshot has the format {found:?}, but this server reads {FORMAT:?}")]
     Format {
-        /// The unknown format that the text names.
+        /// The value of the `format` field in the text, which this server does not know.
         found: String,
     },
     /// A part of the JSON is not as a server writes it.
@@ -163,9 +163,10 @@ impl Registry {
     /// Replaces the state of the registry by the snapshot, but does not serve its CRDs: a recovery first replays its
     /// log.
     pub(super) fn restore_objects(&mut self, snapshot: &Snapshot) {
-        // Generated uids go on where the other server stopped, so that none is assigned twice (SRV-SNAP-1).
+        // Continues the sequence of uids of the server that took the snapshot, so that no uid is assigned twice
+        // (SRV-SNAP-1).
         self.set_counters(snapshot.counters);
-        // Tokens that the other server accepted stay valid (SRV-SNAP-3).
+        // Tokens stay valid that the server accepted which took the snapshot (SRV-SNAP-3).
         if let Some(key) = &snapshot.key {
             self.issuer.set_secret(key.clone());
         }
@@ -185,7 +186,7 @@ impl Registry {
         }
     }
 
-    /// Serves the resources of all established CRDs, and records the names of all CRDs as taken.
+    /// Serves the custom resources of all established CRDs, and records the names of all CRDs as taken.
     pub(super) fn serve_definitions(&mut self) {
         let kind = ("apiextensions.k8s.io", "customresourcedefinitions");
         let all: Vec<Arc<Stored>> = self.objects(kind, None).cloned().collect();

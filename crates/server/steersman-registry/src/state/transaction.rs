@@ -60,7 +60,7 @@ struct TransactionText {
     changes: Vec<ChangeText>,
 }
 
-/// A change in JSON: the stored object, or for a deletion the namespace and the name.
+/// The JSON of one change in a transaction: the stored object, or for a deletion the namespace and the name.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ChangeText {
@@ -93,7 +93,7 @@ pub enum TransactionError {
     Revision {
         /// The number of the transaction.
         number: u64,
-        /// The revision that the transaction says the store has after it.
+        /// The revision in the transaction, which should be that of the store after the transaction.
         found: u64,
         /// The number of changes of the transaction, each of which is one revision.
         changes: usize,
@@ -107,7 +107,7 @@ pub enum TransactionError {
         number: u64,
         /// The path of the wrong part in the JSON of the transaction.
         place: String,
-        /// What is wrong with this part, for the error message.
+        /// A description of the problem with this part, for the error message.
         problem: &'static str,
     },
 }

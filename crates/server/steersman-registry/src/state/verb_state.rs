@@ -31,7 +31,7 @@ pub(crate) struct VerbState {
     pub(crate) warnings: Warnings,
 }
 
-/// The texts of `Warning` headers, without duplicates and of limited length.
+/// The texts of the `Warning` headers of one response, without duplicates and of limited total length.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Warnings {
     texts: Vec<String>,

@@ -241,7 +241,7 @@ fn dangling_references_are_removed_if_another_owner_stays() {
     assert_eq!(left(&server), ["solid"]);
 }
 
-// SRV-GC-1: an object with an owner that cannot be looked up is not collected.
+// SRV-GC-1: an object is not deleted while one of its owners has a kind that the server does not serve.
 #[test]
 fn objects_with_an_unknown_owner_stay() {
     let mut server = Server::new();

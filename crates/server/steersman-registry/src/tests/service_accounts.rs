@@ -133,7 +133,7 @@ fn a_pod_takes_the_account_of_its_namespace_and_mounts_its_token() {
         spec["containers"][0]["volumeMounts"],
         json!([{"name": "own", "mountPath": mount}])
     );
-    // Fields that the server added to the Pod have no owner.
+    // In managedFields, the fields that the server has added to the Pod have no owner.
     let owned = made["metadata"]["managedFields"].to_string();
     assert!(!owned.contains("serviceAccount"), "{owned}");
     // A Pod that already has a token volume gets no second one.

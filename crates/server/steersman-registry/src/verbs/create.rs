@@ -36,7 +36,7 @@ pub(crate) enum CreateRequest {
 pub(crate) struct NewObject {
     pub(crate) object: Value,
     managed: ManagedFields,
-    /// The name in the path of the request; empty if the server generates the name.
+    /// The name that the client has set in the body; empty if the server generates the name.
     asked_name: String,
     dry: bool,
     stage: CreateStage,

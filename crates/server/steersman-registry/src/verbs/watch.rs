@@ -29,7 +29,8 @@ pub struct WatchCursor {
     /// Whether the bookmark after the initial objects is still to be returned.
     end_of_initial: bool,
     over: bool,
-    /// The catalogue version at which the watched resource was last found to be served unchanged.
+    /// The version of the catalogue at the last check that the CRD of the watched resource is unchanged. The check is
+    /// skipped while the catalogue has this version.
     catalogue: u64,
     /// The error that the first poll returns, because the watch starts at a compacted or at a future revision.
     misplaced: Option<Box<Status>>,

@@ -71,7 +71,7 @@ pub struct PendingCalls {
 /// The response to a [`WebhookCall`], or the failure of the call.
 #[derive(Debug, Clone)]
 pub struct CallResponse {
-    /// The uid of the review that was sent.
+    /// The uid of the review in the call, which a valid response repeats.
     pub uid: String,
     /// The body of a response with a status code of success, or the reason for which the call failed.
     pub body: Result<Bytes, String>,
@@ -110,7 +110,7 @@ impl WebhookAddress {
                 let (host, rest) = url.split_at(end.map_or(url.len(), |at| start + at));
                 let path = rest.split(['?', '#']).next().unwrap_or_default();
                 let (scheme, host) = host.split_at(start);
-                // Go's URL parser makes the scheme lowercase, too.
+                // Makes the scheme lowercase, as Go's URL parser does.
                 (scheme.to_lowercase() + host, path)
             }
             Self::Service {

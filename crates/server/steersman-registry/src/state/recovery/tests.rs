@@ -140,7 +140,7 @@ fn live(server: &mut Recorded) {
     server.create(("rbac.authorization.k8s.io", "v1", "clusterroles"), role);
 }
 
-// WAL-2: all transactions of the log are replayed.
+// WAL-2: a server that replays all transactions of the log has the same state as the server that wrote them.
 #[test]
 fn a_recovered_server_holds_all_that_the_other_one_held() {
     let mut server = Recorded::new();
@@ -171,7 +171,7 @@ fn transactions_that_the_snapshot_includes_are_left_out() {
     assert_eq!(text(&recovered(&recovery)), text(&server.registry));
 }
 
-// WAL-2: a log without one of its transactions is not replayed.
+// WAL-2: a log in which one transaction is missing is not replayed.
 #[test]
 fn a_missing_transaction_is_an_error() {
     let mut server = Recorded::new();
@@ -260,7 +260,7 @@ fn watches_resume_from_the_revision_of_the_snapshot_on() {
     let mut cursor = watch_from(&registry, base - 1);
     assert_eq!(names(&registry.poll(&mut cursor, 9)), ["Expired"]);
 
-    // The log also records a compaction.
+    // A compaction is in the log, too, so after a recovery a watch from before it gets 410.
     server.turn(Registry::compact);
     server.create(MAPS, config("b", "1"));
     registry = recovered(&server.recovery());

@@ -93,7 +93,7 @@ fn a_truncated_or_foreign_text_is_no_snapshot() {
     );
 }
 
-/// Returns a valid snapshot as JSON.
+/// Returns a valid snapshot as JSON, which tests change to make it invalid.
 fn readable() -> Value {
     let now = jiff::Timestamp::UNIX_EPOCH;
     let mut server = Registry::new(Default::default(), now);
