@@ -212,8 +212,8 @@ impl Registry {
     }
 }
 
-/// Returns the names of a policy and its binding as error messages print them: `ValidatingAdmissionPolicy 'a' with
-/// binding 'b'`.
+/// Returns the names of a policy and its binding as error messages print them, such as
+/// `ValidatingAdmissionPolicy 'a' with binding 'b'`.
 fn name_of(policy: &Policy, binding: Option<&Binding>) -> String {
     let with_binding = |binding: &Binding| format!(" with binding '{}'", binding.name);
     let binding = binding.map_or_else(String::new, with_binding);

@@ -156,8 +156,8 @@ fn of_claim(claim: &Value) -> Amounts {
     used
 }
 
-/// Lists the requests and limits that a quota requires and containers of a Pod do not set, such as `limits.cpu for:
-/// a,b; memory for: a`; `None` if all are set.
+/// Lists the requests and limits that a quota requires and containers of a Pod do not set, such as
+/// `limits.cpu for: a,b; memory for: a`; `None` if all are set.
 pub(crate) fn unnamed(pod: &Value, limited: &Amounts) -> Option<String> {
     let mut missing = Vec::new();
     let names = NAMED_BY_ALL.iter().copied();

@@ -34,8 +34,8 @@ pub(crate) struct RegisteredWebhook {
     pub(crate) equivalent: bool,
     /// Whether the webhook may be called for a dry run (`sideEffects` is `None` or `NoneOnDryRun`).
     pub(crate) dry_run: bool,
-    /// Whether the webhook is called a second time if the object changes after its call (`reinvocationPolicy:
-    /// IfNeeded`).
+    /// Whether the webhook is called a second time if the object changes after its call
+    /// (`reinvocationPolicy: IfNeeded`).
     pub(crate) again: bool,
     /// The first version in `admissionReviewVersions` that the server supports; `None` if there is none.
     pub(crate) review: Option<&'static str>,
