@@ -1,4 +1,5 @@
-//! Room: the controllers that act within requests, the storage version migrator, and the objects written at the start.
+//! Room: the controllers that run inside write requests, the storage version migrator, and the objects that a starting
+//! server writes.
 
 mod standard_objects;
 mod bootstrap_policy;

@@ -1,4 +1,4 @@
-//! Machine: checks a CRD, and custom resources against it, as a create would, without a server.
+//! Machine: checks a CRD and custom resources of this CRD without a server, with the checks of a create.
 
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
@@ -7,13 +7,13 @@ use steersman_schema::resource::Resource;
 
 pub use steersman_builtins::crd::RuleCost;
 
-/// The compiled schema of one version of a CRD, to check custom resources.
+/// Checks custom resources of one version of a CRD against its compiled schema.
 #[derive(Debug)]
 pub struct ObjectCheck {
     resource: Resource,
 }
 
-/// Checks a CRD, and returns the estimated costs of its CEL rules.
+/// Checks a CRD as a create of this CRD would, and returns the estimated costs of its CEL rules.
 ///
 /// # Errors
 ///
@@ -44,8 +44,8 @@ impl ObjectCheck {
         Some(Self { resource })
     }
 
-    /// Returns the errors that a create of an object would report, after the schema's defaults are applied: of the
-    /// schema, of list types, and of CEL rules. The metadata is not checked, and unknown fields are no errors.
+    /// Applies the schema's defaults to a copy of a custom resource, and returns the violations of the schema, of its
+    /// list types and of its CEL rules. Metadata is not checked, and unknown fields are no errors.
     pub fn problems(&self, object: &Value) -> Vec<FieldError> {
         let mut object = object.clone();
         if let Some(schema) = self.resource.structural() {
@@ -131,7 +131,7 @@ mod tests {
             check.problems(&object)
         };
         assert_eq!(problems(json!({"hosts": ["a"], "other": 7})), []);
-        // A create removes a null that the schema does not allow.
+        // A null that the schema does not allow is no error: a create removes it.
         let spec = json!({"type": "object", "properties": {"site": {"type": "string"}}});
         let mut loose = definition("true");
         loose["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = spec;

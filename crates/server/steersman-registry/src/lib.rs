@@ -35,12 +35,13 @@
 //! - [`definition_check`] checks a CRD, and custom resources of it, without a server.
 //! - [`webhook`] has admission and conversion webhooks: selection, requests and responses. `steersman-apiserver` sends
 //!   the requests.
-//! - `policies` compiles admission policies and webhooks.
+//! - `policies` compiles the CEL expressions of admission policies and of the match conditions of webhooks.
 //! - `requests` reads the parts of a request: its resource, options, selectors, field manager and body.
 //! - `state` is the state of the server, [`Registry`]: `state::transaction` has all changes of one turn of the lock, as
 //!   text for the write-ahead log, and `state::recovery` replays them.
 //! - `objects` has functions on single objects, such as the allocation of the addresses of Services.
-//! - `admission` changes or refuses a write by policies and webhooks; `admission::attempt` runs a verb that calls them.
+//! - `admission` changes or refuses a write by policies and webhooks; `admission::attempt` runs a verb again when the
+//!   responses of webhooks have arrived.
 //! - `plugins`, `verbs`, `subresources` and `controllers`: each file is one admission plugin, verb, subresource or
 //!   controller. `verbs::watch` follows the log of revisions, and returns 410 to a watch that has fallen behind it;
 //!   `steersman-store` decides which revisions are forgotten.

@@ -1,4 +1,4 @@
-//! Room: compiled admission policies and webhooks, and whether any exist.
+//! Room: admission policies and webhooks in compiled form, and the knowledge whether the server has any.
 
 pub(crate) mod presence;
 pub(crate) mod policy;

@@ -1,4 +1,4 @@
-//! Room: the state of the server: `Registry`, what its controllers still have to do, snapshots and transactions.
+//! Room: the state of the server: `Registry`, the pending work of its controllers, snapshots and transactions.
 
 pub(crate) mod verb_state;
 pub(crate) mod pending_work;

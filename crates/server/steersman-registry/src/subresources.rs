@@ -1,4 +1,4 @@
-//! Room: evictions, tokens, reviews, and permissions that a request needs in addition.
+//! Room: evictions, tokens, reviews, and permissions that a request needs besides the permission for its verb.
 
 mod rights;
 mod evict;

@@ -1,4 +1,4 @@
-//! Tests of the verbs, one behaviour at a time.
+//! Tests of the verbs of a registry, called directly and without HTTP, and helpers for these tests.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ mod signing;
 mod watches;
 mod writes;
 
-/// A registry with a fixed time and short method calls.
+/// A registry with a time that only tests change, and with short methods for its verbs.
 struct Server {
     registry: Registry,
     now: Timestamp,
@@ -48,7 +48,7 @@ impl Server {
         Self::with(RegistryOptions::default())
     }
 
-    /// Creates a server without controllers.
+    /// Creates a server without the garbage collector and the namespace controller.
     fn alone() -> Self {
         Self::with(RegistryOptions {
             collect_garbage: false,
@@ -185,7 +185,7 @@ impl Server {
             .watch(&resource, Self::namespace(&resource), options)
     }
 
-    /// Returns all pending events of a watch, as `TYPE name`.
+    /// Polls a watch, and returns its new events as texts such as `ADDED a`.
     fn poll(&self, cursor: &mut WatchCursor) -> Vec<String> {
         let events = self.registry.poll(cursor, 1000);
         events.iter().map(said).collect()
@@ -232,7 +232,7 @@ fn refused<T: std::fmt::Debug>(done: Done<T>) -> (u16, String) {
     (status.code, status.message)
 }
 
-/// Returns the causes in the `Status` of a refusal, as `field: message`.
+/// Returns the causes in the `Status` of a refused verb, each as `field: message`.
 fn causes<T: std::fmt::Debug>(done: Done<T>) -> Vec<String> {
     let details = done.unwrap_err().details.unwrap_or_default();
     let causes = details.causes.into_iter();

@@ -1,4 +1,5 @@
-//! Room: the verbs: get, list, watch, create, update, patch, apply, delete, and acts such as binding a Pod.
+//! Room: the verbs of the server: get, list, watch, create, update, patch, apply, delete, and acts such as binding a
+//! Pod.
 
 mod read;
 pub(crate) mod components;

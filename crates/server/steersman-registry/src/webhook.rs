@@ -1,6 +1,7 @@
-//! Room: the requests to webhooks, and what their answers mean.
+//! Room: builds the requests to webhooks, and reads their responses.
 //!
-//! Nothing here does input or output: the caller of the verbs sends the requests.
+//! Nothing here does input or output: the program that runs the verbs, such as `steersman-apiserver`, sends the
+//! requests.
 
 mod call;
 mod hook;

@@ -1,9 +1,9 @@
-//! Machine: runs a verb that may need webhooks. It stops with the calls to make, and runs again with the answers.
+//! Machine: runs a verb that may need webhooks: stops with the calls to send, and runs again with their responses.
 //!
-//! A verb never waits (SRV-1). If an answer of a webhook is missing, the verb records the call and refuses, so it
-//! changes nothing. The caller makes the calls without the lock and runs the verb again. An answer belongs to one exact
-//! call: if the object changes meanwhile, the next run makes another call (ADM-1). A create in an unchanged registry
-//! continues where it stopped (`verbs/waiting.rs`).
+//! A verb never waits (SRV-1). If the response of a webhook is missing, the verb records the call and fails, so it
+//! changes nothing. The caller sends the calls without the registry's lock and runs the verb again. A response belongs
+//! to one exact call: if the object changes meanwhile, the next run needs another call (ADM-1). A create in an
+//! unchanged registry continues where it stopped (`verbs/waiting.rs`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -17,19 +17,21 @@ use crate::state::verb_state::VerbState;
 use crate::values::items;
 use crate::webhook::{CallResponse, PendingCalls, WebhookCall};
 
-/// Maximum number of times that one webhook is called again in one request because the object changed since its call.
+/// Maximum number of further calls of one webhook in one request, if the object has changed after each call. Then the
+/// request gets 409.
 const MOST_CHANGES: usize = 5;
 
-/// What is kept between the runs of one verb: the webhook answers so far, and the warnings.
+/// The state that one verb keeps between its runs: the webhook responses so far, and the warnings. The caller creates
+/// one with `default` for each request, and passes it to every run.
 #[derive(Debug, Default)]
 pub struct Attempt {
     verb_state: VerbState,
-    /// The generator of uids and names at the first run: every further run generates the same ones.
+    /// The generator of uids and names as it was at the first run, so that every run generates the same uids and names.
     rng: Option<Rng>,
 }
 
 impl Attempt {
-    /// Stores a webhook's answer to the call with this key, for the next run of the verb.
+    /// Stores the response to the call with the key [`WebhookCall::key`], for the next run of the verb.
     pub fn learn(&mut self, key: String, answer: CallResponse) {
         self.verb_state.answers.insert(key, answer);
     }
@@ -41,10 +43,11 @@ impl Attempt {
 }
 
 impl Registry {
-    /// Runs a verb with the webhook answers that are known. It runs to its end, or until an answer is missing.
+    /// Runs a verb with the webhook responses in `attempt`: to its end, or until it needs a response that is missing.
     ///
     /// # Errors
-    /// Returns the webhook calls with the missing answers. The verb has changed nothing then; call it again with them.
+    /// [`PendingCalls`] if responses of webhooks are missing; the verb has changed nothing. Send the calls, pass each
+    /// response to [`Attempt::learn`], and call this again.
     pub fn attempt<R>(
         &mut self,
         attempt: &mut Attempt,
@@ -63,7 +66,7 @@ impl Registry {
         attempt.verb_state.attended = true;
         attempt.verb_state.conversions = 0;
         std::mem::swap(&mut attempt.verb_state, self.verb_state.get_mut());
-        // Even if the verb panics, its state is moved back from the registry to the attempt (SRV-4).
+        // Catches a panic of the verb, so that its state is always moved back from the registry to the attempt (SRV-4).
         let result = catch_unwind(AssertUnwindSafe(|| verb(self)));
         std::mem::swap(&mut attempt.verb_state, self.verb_state.get_mut());
         self.rng = own;
@@ -76,7 +79,8 @@ impl Registry {
         Err(PendingCalls { calls })
     }
 
-    /// Returns whether the caller of the verb can call webhooks. The server itself and tests with direct access cannot.
+    /// Returns whether the verb runs in [`Self::attempt`], so that its caller can call webhooks. Verbs that the server
+    /// itself or a test calls directly do not.
     pub(crate) fn is_attended(&self) -> bool {
         self.verb_state.borrow().attended
     }
@@ -85,13 +89,14 @@ impl Registry {
         !self.verb_state.borrow().pending.is_empty()
     }
 
-    /// Returns the revision at which a list reads: the newest, or after a stop for a webhook, that of the first run.
+    /// Returns the revision at which a list reads: the newest one, or in a run after a webhook call, the revision of
+    /// the first run, so that the list needs the same call.
     pub(crate) fn newest(&self) -> u64 {
         let pinned = self.verb_state.borrow().pinned;
         pinned.unwrap_or_else(|| self.store.revision())
     }
 
-    /// If a list stops for a webhook call, keeps its revision for the next run.
+    /// Keeps the revision of a list for its next run, if the list stops for a webhook call.
     pub(crate) fn pin(&self, revision: u64) {
         if self.is_waiting() {
             self.verb_state.borrow_mut().pinned = Some(revision);
@@ -102,8 +107,9 @@ impl Registry {
         self.verb_state.borrow_mut().pinned = None;
     }
 
-    /// Returns the webhook answers to these calls, in their order. Fails if one is missing; the verb then changes
-    /// nothing and returns the error. 409 if the object changes faster than webhooks answer.
+    /// Returns the responses to webhook calls, in the order of the calls. If one is missing, records its call and
+    /// fails; the verb must then change nothing and return the error. 409 if the object changed more than
+    /// `MOST_CHANGES` times meanwhile.
     pub(crate) fn answers(
         &self,
         (resource, name): (&Resource, &str),
@@ -133,7 +139,7 @@ impl Registry {
         ))
     }
 
-    /// Returns the IP address and port of the first ready endpoint behind a port of a Service.
+    /// Returns the IP address and port of the first ready endpoint behind a port of a Service, to call a webhook there.
     ///
     /// # Errors
     /// Fails with the message of kube-apiserver's resolver if the Service, its port or a ready endpoint does not exist.
@@ -179,8 +185,8 @@ impl Registry {
         found.ok_or_else(|| format!("no endpoints available for service \"{name}\""))
     }
 
-    /// Returns an identifier for the next conversion in this run: its position. A write converts its object several
-    /// times, and only the same position in another run is the same conversion.
+    /// Returns an identifier for the next conversion in this run of the verb: its number. A write converts its object
+    /// several times, and the conversion with the same number in another run is the same one.
     pub(crate) fn next_conversion(&self) -> String {
         let mut verb_state = self.verb_state.borrow_mut();
         verb_state.conversions += 1;
@@ -200,7 +206,7 @@ impl Registry {
         self.verb_state.borrow_mut().warnings.note_unknown(fields);
     }
 
-    /// Returns and clears the recorded warnings; `true` if the body of the request was decoded.
+    /// Returns and clears the recorded warnings, with `true` if the body of the request was decoded.
     pub fn take_warnings(&self) -> (bool, Vec<String>) {
         self.verb_state.borrow_mut().warnings.take()
     }

@@ -1,4 +1,4 @@
-//! Words: what webhooks and policies are told about a write: its object, operation, user and options.
+//! Words: the attributes of a write that webhooks and policies get: its resource, operation, user and options.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,8 +9,8 @@ use crate::policies::compiled::GROUP;
 use crate::requests::metadata;
 use crate::requests::options::{DeleteOptions, ObjectTarget, Subresource, WriteOptions};
 
-/// Resources for which no policy is evaluated: policies and bindings themselves, and reviews, which are answered and
-/// not stored (upstream: `policy/generic/plugin.go`, `kubeapiserver/admission/exclusion`).
+/// Resources with writes for which no policy is evaluated: the policies and bindings themselves, and reviews, which
+/// are not stored (upstream: `policy/generic/plugin.go`, `kubeapiserver/admission/exclusion`).
 const UNJUDGED: [(&str, &str); 10] = [
     (GROUP, "validatingadmissionpolicies"),
     (GROUP, "validatingadmissionpolicybindings"),
@@ -27,11 +27,12 @@ const UNJUDGED: [(&str, &str); 10] = [
 #[derive(Debug)]
 pub(crate) struct WriteAdmission<'a> {
     pub(crate) target: ObjectTarget<'a>,
-    /// The name in the path of the request; empty for a POST to a collection.
+    /// The name of the object, as webhooks get it. For a create with `generateName`, it is empty until the mutating
+    /// webhooks have run. For the delete of a collection, it is empty.
     pub(crate) name: &'a str,
     /// The subresource as the rules of webhooks name it, such as `status`; empty for the object itself.
     pub(crate) subresource: &'a str,
-    /// Group, version and kind of the sent object, if it is of another kind than the resource, as a Scale is.
+    /// Group, version and kind of the object in the request, if it has another kind than the resource, such as a Scale.
     pub(crate) kind: Option<(&'a str, &'a str, &'a str)>,
     pub(crate) operation: &'static str,
     pub(crate) user: &'a User,
@@ -39,7 +40,7 @@ pub(crate) struct WriteAdmission<'a> {
     pub(crate) options: Value,
 }
 
-/// A write as the admission plugins see it: its attributes, the new object, and the old one, if there is one.
+/// A write as the admission plugins get it: its attributes, the new object, and for an update the old object.
 pub(crate) type AdmittedWrite<'a> = (&'a WriteAdmission<'a>, &'a Value, Option<&'a Value>);
 
 impl<'a> WriteAdmission<'a> {
@@ -65,7 +66,7 @@ impl<'a> WriteAdmission<'a> {
         }
     }
 
-    /// Describes the delete of one object; with an empty name the delete of a collection.
+    /// Returns the attributes of the delete of one object or, with an empty name, of the delete of a collection.
     pub(crate) fn of_delete(
         target: ObjectTarget<'a>,
         name: &'a str,
@@ -83,7 +84,8 @@ impl<'a> WriteAdmission<'a> {
         }
     }
 
-    /// Returns the namespace in the AdmissionReview of a write; for a Namespace object that is its own name.
+    /// Returns the namespace in the AdmissionReview of a write. For a write of a Namespace, this is the Namespace's
+    /// name.
     pub(crate) fn namespace(&self, object: Option<&Value>) -> String {
         let resource = self.target.resource;
         if !(resource.built_in && resource.kind == "Namespace") {
@@ -96,12 +98,13 @@ impl<'a> WriteAdmission<'a> {
         }
     }
 
-    /// Returns whether no webhook is called for this write: webhook configurations and policies are exempt.
+    /// Returns whether this is a write of a webhook configuration, policy or binding, for which no webhook is called,
+    /// so that a broken webhook can be repaired.
     pub(crate) fn is_exempt(&self) -> bool {
         self.target.resource.built_in && self.target.resource.group == GROUP
     }
 
-    /// Returns whether no policy is evaluated for this write: policies, bindings and reviews are exempt.
+    /// Returns whether this is a write of a policy, a binding or a review, for which no policy is evaluated.
     pub(crate) fn is_unjudged(&self) -> bool {
         let resource = self.target.resource;
         UNJUDGED.contains(&(&resource.group, &resource.plural))
@@ -109,7 +112,7 @@ impl<'a> WriteAdmission<'a> {
 }
 
 fn shown_options(kind: &str, options: &impl Serialize) -> Value {
-    // Cannot fail: only maps with keys that are no strings do not serialise.
+    // Never falls back to the default: serialising fails only for map keys that are not strings, and options have none.
     let mut shown = serde_json::to_value(options).unwrap_or_default();
     shown["kind"] = kind.into();
     shown["apiVersion"] = "meta.k8s.io/v1".into();

@@ -17,11 +17,12 @@ use crate::policies::policy::{ExpressionVariables, RequestAuthorizer};
 use crate::state::registry::Registry;
 use crate::webhook::{KindName, RegisteredWebhook, ResourceName, ReviewRequest};
 
-/// An object after and before a write. The first is `None` for a delete, the second for a create.
+/// The object after a write (`None` for a delete), and before the write (`None` for a create).
 pub(crate) type States<'a> = (Option<&'a Value>, Option<&'a Value>);
 
 impl Registry {
-    /// Returns the resource with which rules and selectors match a write, if they do; 404 without its namespace.
+    /// Returns the resource in the version in which the rules and selectors of a webhook match a write; `None` if they
+    /// do not match. 404 if the namespace of the write does not exist.
     pub(crate) fn selected(
         &self,
         hook: &RegisteredWebhook,
@@ -49,7 +50,8 @@ impl Registry {
         Ok(selected.then_some(resource))
     }
 
-    /// Returns the resource, in this or an equivalent version, that a rule of the webhook names; `None` if none does.
+    /// Returns the resource of a write in the version that a rule of the webhook names. This may be another version
+    /// than that of the request, unless `matchPolicy` is `Exact`. `None` if no rule matches.
     pub(crate) fn matched(
         &self,
         hook: &RegisteredWebhook,
@@ -72,7 +74,8 @@ impl Registry {
         named.next().cloned()
     }
 
-    /// Returns the Namespace that `namespaceSelector` is compared with; `None` for cluster-scoped objects.
+    /// Returns the Namespace object with the labels for `namespaceSelector`; `None` for a write of a cluster-scoped
+    /// object, which every `namespaceSelector` matches.
     fn namespace_of(
         &self,
         admission: &WriteAdmission<'_>,
@@ -158,7 +161,7 @@ impl Registry {
         namespace.map_or(Value::Null, |found| (*found.value).clone())
     }
 
-    /// Returns the authorizer that the expressions of a policy can ask about the user of the write.
+    /// Returns the variable `authorizer`, with which the expressions of a policy check permissions of the write's user.
     pub(crate) fn asker<'a>(
         &'a self,
         admission: &'a WriteAdmission<'_>,

@@ -1,7 +1,7 @@
 //! Machine: evaluates MutatingAdmissionPolicies for an object before it is written.
 //!
-//! These policies are evaluated on every write, also without a request. In managedFields, a field that a policy changes
-//! has no owner unless the author of the request sent that field.
+//! Policies are evaluated on every write, also on a write of the server itself. In managedFields, a field that a policy
+//! sets has no owner, unless the client of the write sent that field.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go`.
 
@@ -22,16 +22,17 @@ use crate::requests::intake::{self, FieldValidation, ObjectOrigin};
 use crate::requests::metadata;
 use crate::state::registry::Registry;
 
-/// Which policies or webhooks run a second time, because the object changed after they ran (reinvocation).
+/// Records which mutating policies, or which mutating webhooks, run a second time because the object changed after
+/// they ran (reinvocation).
 #[derive(Debug, Default)]
 pub(crate) struct Reinvocation {
-    /// The policies or webhooks that ran and have `reinvocationPolicy: IfNeeded`, since the last change of the object.
+    /// The policies or webhooks with `reinvocationPolicy: IfNeeded` that have run since the object last changed.
     asked: BTreeSet<String>,
-    /// The policies or webhooks to run in the second round, because the object changed after they ran.
+    /// The policies or webhooks that run a second time, because the object changed after they ran.
     due: BTreeSet<String>,
 }
 
-/// Why a policy refuses a write, as a message, and the reason of the `Status` if the policy sets one.
+/// The message of a policy that refuses a write, and the `reason` of the `Status`; `None` for the default reason.
 type Denial = (String, Option<&'static str>);
 
 impl Reinvocation {
@@ -39,7 +40,7 @@ impl Reinvocation {
         self.asked.insert(one);
     }
 
-    /// Marks the policies and webhooks in `asked` for the second round, because the object changed now.
+    /// Marks the policies or webhooks in `asked` to run a second time. Called after each change of the object.
     pub(crate) fn require(&mut self) {
         self.due.append(&mut self.asked);
     }
@@ -54,8 +55,9 @@ impl Reinvocation {
 }
 
 impl Registry {
-    /// Lets the mutating policies change an object; `round` is 0, or 1 for reinvocation. Returns whether the object
-    /// changed; it then has its defaults. 403 with all failures, and with the message of the first.
+    /// Lets the mutating policies change an object, in `round` 0 or, for those that run a second time, 1. Returns
+    /// whether the object changed; it then has its defaults again. If policies refuse, fails with one 403 about all of
+    /// them, with the message of the first.
     pub(crate) fn admit_changes(
         &self,
         admission: &WriteAdmission<'_>,
@@ -71,7 +73,7 @@ impl Registry {
         drop(compiled);
         let mut denials: Vec<Denial> = Vec::new();
         let mut cases = Vec::new();
-        // All matching policies are chosen for the object as it was before the first change.
+        // Policies are matched with the object as it was before the first of them changed it.
         for found in self.cases(&policies, admission, (Some(&*object), old))? {
             match found {
                 Ok(case) => cases.push(case),
@@ -136,8 +138,8 @@ impl Registry {
         Ok(values.and_then(|values| case.policy.policy.is_met(&values)))
     }
 
-    /// Evaluates one mutation of a policy. Returns whether the object changed. The inner error is subject to the
-    /// policy's `failurePolicy`; the outer error refuses the request in any case.
+    /// Evaluates one mutation of a policy, and returns whether the object changed. The policy's `failurePolicy` decides
+    /// about the inner error; the outer error refuses the write in any case.
     fn evaluate(
         &self,
         case: &PolicyMatch<'_, Mutating>,
@@ -171,8 +173,8 @@ impl Registry {
                 FieldValidation::Ignore
             };
             if let Err(why) = decode(resource, &mut after, object, validation) {
-                // As upstream, an object that does not decode is an error of the server after a JSON patch, and an
-                // error of the policy after an apply configuration.
+                // As upstream, a result that does not decode is a 500 after a JSON patch, and after an apply
+                // configuration an error of the policy, about which `failurePolicy` decides.
                 return if made.strict {
                     Err(Status::internal(why))
                 } else {
@@ -223,8 +225,8 @@ fn refusal(admission: &WriteAdmission<'_>, object: &Value, denials: Vec<Denial>)
     refusal
 }
 
-/// Decodes an object that a webhook or a policy returned. Fails with the reason if it is no valid object of the
-/// resource. Without managedFields, it gets those of the object before.
+/// Decodes `after`, an object that a webhook or a policy has changed, and sets its defaults. Fails with a message if it
+/// is no object of the resource. If it has no managedFields, it keeps those of `before`.
 pub(crate) fn decode(
     resource: &Resource,
     after: &mut Value,

@@ -1,4 +1,4 @@
-//! Words: how far the mutating policies and webhooks of one write have come.
+//! Words: the progress of the mutating policies and webhooks of one write, which a stopped verb keeps.
 
 use std::sync::Arc;
 
@@ -6,26 +6,28 @@ use steersman_schema::resource::Resource;
 
 use super::mutating_policies::Reinvocation;
 
-/// How far the mutating policies and webhooks of one write have come, so that the next run of the verb goes on there.
+/// The progress of the mutating policies and webhooks of one write. If the verb stops for a webhook call, its next run
+/// continues from here.
 #[derive(Debug, Default)]
 pub(crate) struct MutationProgress {
-    /// The current round: 0, or 1 for the second round with only the policies and webhooks that run again.
+    /// The current round: in round 0 all policies and webhooks run; in round 1 those that run a second time because the
+    /// object changed after their run.
     pub(crate) round: usize,
-    /// Whether the mutating policies have run in this round.
+    /// Whether the mutating policies have run in the current round; they run before the webhooks.
     pub(crate) has_policies: bool,
-    /// The index of the next mutating webhook to call in this round.
+    /// The index, in the list of mutating webhooks, of the next one to call in the current round.
     pub(crate) next: usize,
-    /// The webhook call that has no answer yet; `None` if no call is open.
+    /// The webhook call for which the last run of the verb stopped; `None` if it did not stop for a call.
     pub(crate) asked: Option<AskedHook>,
     pub(crate) policies: Reinvocation,
     pub(crate) hooks: Reinvocation,
     /// Whether any policy or webhook has changed the object, in any round.
     pub(crate) any: bool,
-    /// Whether any webhook has changed the object in this round.
+    /// Whether any webhook has changed the object in the current round; then policies may have to run again.
     by_hooks: bool,
 }
 
-/// A webhook with a call that has no answer yet, for which the verb stopped.
+/// A webhook call for which a verb has stopped: its key, and the resource with which the webhook matched.
 #[derive(Debug)]
 pub(crate) struct AskedHook {
     pub(crate) key: String,
@@ -47,7 +49,7 @@ impl MutationProgress {
         self.hooks.require();
     }
 
-    /// Ends a round. Returns true if a second round follows, which then is the current one.
+    /// Ends the current round. Returns true if a policy or webhook must run again; then round 1 is the current round.
     pub(crate) fn begin_second_round(&mut self) -> bool {
         if self.by_hooks {
             self.policies.require();

@@ -18,7 +18,7 @@ use crate::values::text;
 struct Parameters {
     group: String,
     resource: String,
-    /// Whether the server does not serve the kind of the parameter objects.
+    /// Whether the server does not serve the kind of the parameter objects, so that `resource` is `*`.
     unknown: bool,
 }
 
@@ -29,7 +29,7 @@ impl Registry {
         user: &User,
         (new, old): (&Value, Option<&Value>),
     ) -> Option<FieldError> {
-        // A user without a name is the program that embeds the server, and needs no permission.
+        // A user without a name is the program that embeds the server, which may do everything.
         if !resource.built_in || resource.group != GROUP || user.name.is_empty() {
             return None;
         }
@@ -42,7 +42,7 @@ impl Registry {
                 }
                 self.check_kind(user, kind)
             }
-            // Upstream compares pointers, which always differ, so it also checks unchanged references to parameters.
+            // An unchanged `paramRef` is checked, too: upstream compares pointers, which always differ.
             "ValidatingAdmissionPolicyBinding" => {
                 self.check_reference(user, new, Validating::PLURALS.0)
             }
@@ -98,7 +98,8 @@ impl Registry {
         Some(FieldError::forbidden("spec.paramRef", &why))
     }
 
-    /// Returns the resource of a policy's `paramKind`; without `paramKind`, all resources (`*`).
+    /// Returns the resource of a policy's `paramKind`, for which the author needs a permission; without `paramKind`,
+    /// all resources (`*`).
     fn parameters(&self, kind: &Value) -> Parameters {
         let (Some(version), Some(name)) = (kind["apiVersion"].as_str(), kind["kind"].as_str())
         else {
@@ -118,7 +119,7 @@ impl Registry {
     }
 }
 
-/// Prints a user as Go's `%v` prints it in upstream's error message.
+/// Formats a user as Go's `%v` does, because upstream's error message contains it in this form.
 fn printed(user: &User) -> String {
     let print = |(key, values): (&String, &Vec<String>)| format!("{key}:[{}]", values.join(" "));
     let extra: Vec<String> = user.extra.iter().map(print).collect();

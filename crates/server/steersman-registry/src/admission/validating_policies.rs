@@ -1,6 +1,6 @@
 //! Machine: decides which admission policies match a write, and evaluates the validating ones.
 //!
-//! Policies apply to every write, also of the simulator and of a test that calls the registry without a request.
+//! Policies apply to every write, also to writes of the simulator, and of tests that call a verb directly.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy`.
 
@@ -31,7 +31,8 @@ pub(crate) struct PolicyMatch<'p, R> {
     pub(crate) params: Value,
 }
 
-/// A policy, or one of its bindings, that matches a write and cannot be evaluated, and why.
+/// A policy that matches a write and cannot be evaluated, with the reason `why`; `binding` is the binding at fault, or
+/// `None` if it is the policy.
 #[derive(Debug)]
 pub(crate) struct BrokenPolicy<'p> {
     pub(crate) policy: &'p Policy,
@@ -42,7 +43,9 @@ pub(crate) struct BrokenPolicy<'p> {
 pub(crate) type FoundPolicy<'p, R> = Result<PolicyMatch<'p, R>, BrokenPolicy<'p>>;
 
 impl Registry {
-    /// Evaluates the validating policies for a write. Fails with the first objection under a binding with `Deny`.
+    /// Evaluates the validating policies for a write. Fails with the first violation under a binding with the action
+    /// `Deny`, or with the first policy that cannot be evaluated. Violations under a binding with `Warn` become
+    /// warnings.
     pub(crate) fn admit_policies(
         &self,
         admission: &WriteAdmission<'_>,
@@ -86,8 +89,8 @@ impl Registry {
         Err(denied(refusal, message, &reason))
     }
 
-    /// Returns the matching policies in order, once for each binding and parameter object. For a policy that cannot be
-    /// evaluated, returns the reason instead, or nothing if `failurePolicy` is `Ignore`.
+    /// Returns the policies that match a write, each once per binding and parameter object. For a policy that cannot be
+    /// evaluated, returns a [`BrokenPolicy`], or nothing if its `failurePolicy` is `Ignore`.
     pub(crate) fn cases<'p, R>(
         &self,
         policies: &'p [BoundPolicy<R>],
@@ -155,7 +158,8 @@ impl Registry {
         self.selected(&constraints.included, admission, states)
     }
 
-    /// Returns the parameter objects that a binding's `paramRef` selects; one null if the policy has no parameters.
+    /// Returns the parameter objects that a binding's `paramRef` selects. For a policy without parameters, returns one
+    /// null, so that the policy is evaluated once.
     fn params(
         &self,
         policy: &Policy,
@@ -208,7 +212,8 @@ impl Registry {
     }
 }
 
-/// Returns the name of a policy and of its binding, as error messages print them.
+/// Returns the names of a policy and its binding as error messages print them, such as
+/// `ValidatingAdmissionPolicy 'a' with binding 'b'`.
 fn name_of(policy: &Policy, binding: Option<&Binding>) -> String {
     let with_binding = |binding: &Binding| format!(" with binding '{}'", binding.name);
     let binding = binding.map_or_else(String::new, with_binding);

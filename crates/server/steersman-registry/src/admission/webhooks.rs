@@ -1,4 +1,4 @@
-//! Machine: admission by webhooks: chooses the webhooks that match a write, and applies their answers to it.
+//! Machine: admission by webhooks: calls the webhooks that match a write, and changes or refuses it by their responses.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/webhook`.
 
@@ -27,7 +27,8 @@ impl Registry {
         self.catalogue.converts || self.presence.webhooks
     }
 
-    /// Returns the webhooks for a write, sorted by the names of their configurations; none if it calls no webhooks.
+    /// Returns all mutating or all validating webhooks, sorted by the names of their configurations; none for a write
+    /// that calls no webhooks, because its caller cannot or its resource is exempt.
     fn hooks(&self, mutating: bool, admission: &WriteAdmission<'_>) -> Arc<Vec<RegisteredWebhook>> {
         if !self.is_attended() || admission.is_exempt() {
             return Arc::default();
@@ -45,10 +46,11 @@ impl Registry {
     ///
     /// Policies and webhooks with `reinvocationPolicy: IfNeeded` run again if a later one changed the object.
     ///
-    /// The first run passes the default of `progress`. If a webhook's answer is missing, the next run passes `progress`
-    /// and `object` as this run left them, provided that the registry has not changed.
+    /// The first run passes the default of `progress`. If this fails because a webhook's response is missing, the next
+    /// run passes `progress` and `object` as this run left them, provided that the registry has not changed.
     ///
-    /// Fails with a refusal, or with a failed call or evaluation unless `failurePolicy` is `Ignore`.
+    /// Fails if a webhook or policy refuses the write, or cannot be called or evaluated and its `failurePolicy` is
+    /// `Fail`.
     pub(crate) fn admit_mutating(
         &self,
         admission: &WriteAdmission<'_>,
@@ -73,7 +75,7 @@ impl Registry {
         }
     }
 
-    /// Calls the mutating webhooks for a delete; they can refuse it, but there is no object to change.
+    /// Calls the mutating webhooks for a delete, which they can refuse; there is no new object for them to change.
     pub(crate) fn admit_removal(
         &self,
         admission: &WriteAdmission<'_>,
@@ -100,7 +102,8 @@ impl Registry {
         self.admit_validated(admission, (None, Some(old)))
     }
 
-    /// Runs policies and webhooks for a body that is not stored, such as a review; their changes are dropped.
+    /// Runs all policies and webhooks for a body that is not stored, such as a review. They can refuse the request;
+    /// changes of the body are dropped.
     pub(crate) fn admit_request(
         &self,
         admission: &WriteAdmission<'_>,
@@ -111,7 +114,8 @@ impl Registry {
         self.admit_validated(admission, (Some(&body), None))
     }
 
-    /// Evaluates the validating policies, and then calls the validating webhooks; both can only refuse.
+    /// Evaluates the validating policies, and then calls the validating webhooks. Both can refuse the write, but not
+    /// change its object.
     pub(crate) fn admit_validated(
         &self,
         admission: &WriteAdmission<'_>,
@@ -121,7 +125,8 @@ impl Registry {
         self.admit_validating(admission, states)
     }
 
-    /// Calls all validating webhooks at once. Fails with the first refusal, in the order of the configurations.
+    /// Calls all matching validating webhooks at the same time. Fails with the first refusal in the order of `hooks`,
+    /// and not of the responses.
     pub(crate) fn admit_validating(
         &self,
         admission: &WriteAdmission<'_>,
@@ -149,7 +154,8 @@ impl Registry {
         refusal.map_or(Ok(()), Err)
     }
 
-    /// Returns the resource with which the webhook matches the write, if its rules, selectors and match conditions do.
+    /// Returns the resource in the version in which a webhook matches a write; `None` if its rules, selectors or match
+    /// conditions do not match.
     fn invoked(
         &self,
         hook: &RegisteredWebhook,
@@ -183,7 +189,8 @@ impl Registry {
         }
     }
 
-    /// Builds the call of a webhook; `None` if that fails and `failurePolicy` is `Ignore`.
+    /// Builds the call of a webhook, with a text that identifies the webhook and the object. `None` if the webhook
+    /// supports no known version of reviews and its `failurePolicy` is `Ignore`.
     fn call(
         &self,
         (hook, resource): (&RegisteredWebhook, &Resource),
@@ -206,7 +213,8 @@ impl Registry {
         };
         let request = self.review_request(resource, admission, states)?.to_json();
         let key = [hook.call_prefix.as_str(), round, &request].join(" ");
-        // The uid of the review depends on the call alone, so the next run of the verb builds an equal call.
+        // The uid of the review is computed from the call's key and not random, so that the next run of the verb builds
+        // an equal call.
         let uid = Rng::of_text(&key).uid();
         let call = WebhookCall {
             body: webhook::body(version, &uid, &request),
@@ -222,7 +230,8 @@ impl Registry {
         Ok(Some((place, call)))
     }
 
-    /// Returns what a webhook decided; `None` if its call failed and `failurePolicy` is `Ignore`.
+    /// Reads the response of a webhook, and fails with its refusal. `None` if there is no valid response and the
+    /// webhook's `failurePolicy` is `Ignore`.
     fn decision(
         &self,
         hook: &RegisteredWebhook,
@@ -282,8 +291,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns a mutating webhook's answer; `None` if its call cannot be built and `failurePolicy` is `Ignore`. Fails
-    /// if the answer is missing; then `progress.asked` is the call.
+    /// Returns the response of a mutating webhook; `None` if its call cannot be built and its `failurePolicy` is
+    /// `Ignore`. If the response is missing, fails and sets `progress.asked` to the call.
     fn ask(
         &self,
         hook: &RegisteredWebhook,
@@ -306,8 +315,8 @@ impl Registry {
         Ok(answers?.pop())
     }
 
-    /// Returns the answer to the call for which the last run of the verb stopped, and the resource with which the
-    /// webhook matched. The call is not built again: in an unchanged registry it would be equal (ADM-1).
+    /// Returns the response to the call for which the last run of the verb stopped, and the resource with which the
+    /// webhook matched. The call is not built again, because in an unchanged registry it would be equal (ADM-1).
     fn known_answer(
         &self,
         hook: &RegisteredWebhook,
@@ -329,7 +338,7 @@ impl Registry {
         Some((asked.resource, answer))
     }
 
-    /// Applies the JSON patch in a mutating webhook's answer to the object. Returns whether the object changed.
+    /// Applies the JSON patch in a mutating webhook's response to the object. Returns whether the object changed.
     fn apply_patch(
         &self,
         resource: &Resource,

@@ -1,5 +1,5 @@
-//! Machine: creates the missing objects when a server starts: those that every namespace has, and with RBAC the default
-//! roles and bindings.
+//! Machine: creates missing objects when a server starts: the ServiceAccounts and ConfigMaps of namespaces, and with
+//! RBAC the default roles and bindings.
 
 use jiff::Timestamp;
 use steersman_auth::{
@@ -14,9 +14,9 @@ use crate::state::registry::Registry;
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Registry {
-    /// Creates the missing initial objects: those that every namespace has, and with RBAC the default roles and
-    /// bindings. Existing roles and bindings get missing rules and subjects back, unless their annotation
-    /// `rbac.authorization.kubernetes.io/autoupdate` is `false`.
+    /// Creates the missing ServiceAccounts and ConfigMaps of all namespaces and, with RBAC, the missing default roles
+    /// and bindings. Existing default roles and bindings get missing rules and subjects back, unless their annotation
+    /// `rbac.authorization.kubernetes.io/autoupdate` is `false`. Call this at the start of a server.
     pub fn bootstrap(&mut self, now: Timestamp) {
         self.now = now;
         self.note_lacks();
@@ -26,7 +26,7 @@ impl Registry {
         }
         for object in bootstrap_objects() {
             self.ensure_policy(object);
-            // Frees the memory of decoded objects, because most of these are never read.
+            // Keeps the stored objects as bytes only, because most of these roles are never read.
             self.store.fold_all();
         }
         self.settle();
@@ -34,8 +34,8 @@ impl Registry {
         self.store.fold_all();
     }
 
-    /// Creates a default role or binding, or adds what is missing in it. Webhooks and policies do not see this write,
-    /// because upstream a client makes it after the start.
+    /// Creates a default role or binding, or adds missing rules and subjects to it. No webhooks and policies run for
+    /// this write.
     fn ensure_policy(&mut self, object: BootstrapObject) {
         let (namespace, name) = (object.namespace, object.name.as_str());
         let storage = StorageKey::new(GROUP, object.plural);

@@ -23,12 +23,13 @@ enum OwnerState {
     Dangling,
     /// The owner is deleted with `Foreground`, and stays until the dependent is deleted.
     Waiting,
-    /// The owner's kind is not served, so it is unknown whether the owner exists; the dependent is kept.
+    /// The owner's kind is not served, so the owner may exist or not. The dependent is kept.
     Unknown,
 }
 
 impl Registry {
-    /// Collects an object, or orphans its dependents (upstream: `attemptToDeleteItem`, `attemptToOrphanWorker`).
+    /// Processes one object of the queue: deletes it, if none of its owners exists; if it is a deleted owner, orphans
+    /// its dependents or waits for their deletion (upstream: `attemptToDeleteItem`, `attemptToOrphanWorker`).
     pub(crate) fn attempt_collection(&mut self, at: &Address) {
         let (storage, namespace, name) = at;
         let Some(found) = self.store.get(storage, namespace, name).cloned() else {
@@ -51,7 +52,7 @@ impl Registry {
         let (mut solid, mut waiting) = (false, false);
         for reference in references(&object) {
             match self.owner_state(&resource, &found, reference) {
-                // An object is not deleted as long as one of its owners cannot be looked up (SRV-GC-1).
+                // It is unknown whether this owner exists, so the object must not be deleted (SRV-GC-1).
                 OwnerState::Unknown => return,
                 OwnerState::Solid => solid = true,
                 OwnerState::Dangling => lost.push(uid_of(reference)),
@@ -80,7 +81,8 @@ impl Registry {
     }
 
     fn owner_state(&self, resource: &Resource, object: &Stored, reference: &Value) -> OwnerState {
-        // An owner that these controllers have just removed is known to be gone, even if its CRD was removed as well.
+        // An owner in `gone` was removed by the same `settle`. Its kind may no longer be served, because its CRD was
+        // removed as well, so it could not be looked up below.
         let gone = self.pending.gone.get(text(&reference["uid"]));
         if gone.is_some_and(|at| at.is_empty() || *at == object.namespace) {
             return OwnerState::Dangling;
@@ -101,7 +103,8 @@ impl Registry {
         }
     }
 
-    /// Returns the owner that an owner reference names; `None` if it does not exist or has another uid.
+    /// Returns the resource and the object that an owner reference names; `None` if no object with this name and uid
+    /// exists.
     pub(crate) fn owner(
         &self,
         reference: &Value,
@@ -131,7 +134,8 @@ impl Registry {
         }
     }
 
-    /// Removes an owner that is deleted with `Foreground`, once no dependent with `blockOwnerDeletion` is left.
+    /// Removes a deleted owner with the finalizer `foregroundDeletion`, if no dependent has an owner reference with
+    /// `blockOwnerDeletion` to the owner any more; otherwise queues these dependents, to delete them.
     fn await_dependents(&mut self, storage: &StorageKey, owner: &Arc<Stored>) {
         let uid = owner.meta("uid");
         let mut held = false;
@@ -153,8 +157,8 @@ impl Registry {
         }
     }
 
-    /// If a dependent that is deleted with `Foreground` waits for dependents of its own, the two may own each other and
-    /// wait forever. Then sets `blockOwnerDeletion` to false in the owner references of `found`.
+    /// Prevents that objects which own each other wait for each other's deletion forever. If a dependent of `found` is
+    /// itself waiting for its dependents, sets `blockOwnerDeletion` to false in the owner references of `found`.
     fn break_circle(&mut self, storage: &StorageKey, found: &Arc<Stored>) -> Arc<Stored> {
         let mut dependents = self.dependents_of(found.meta("uid")).into_iter();
         let circle = dependents.any(|(storage, namespace, name)| {
@@ -182,13 +186,14 @@ impl Registry {
         self.put_changed(storage, found, draft);
     }
 
-    /// Stores an object that the garbage collector changed, in the storage version of its kind.
+    /// Stores an object that the garbage collector has changed. Converts it to the storage version of its kind first.
     fn put_changed(&mut self, storage: &StorageKey, found: &Stored, draft: Draft) -> Arc<Stored> {
         let draft = self.in_storage_version(storage, draft);
         self.put(storage, &found.namespace, &found.name, draft)
     }
 
-    /// Removes a finalizer from an object, and removes the object if nothing else keeps it.
+    /// Removes a finalizer from a deleted object, and removes the object if no other finalizer or grace period keeps
+    /// it.
     fn let_go(&mut self, storage: &StorageKey, found: &Arc<Stored>, finalizer: &str) {
         let mut draft = found.draft();
         metadata::retain_items(&mut draft.value, "finalizers", |one| one != finalizer);

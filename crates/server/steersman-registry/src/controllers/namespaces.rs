@@ -1,4 +1,4 @@
-//! Machine: the namespace controller, which deletes everything in a deleted namespace and then the namespace.
+//! Machine: the namespace controller, which deletes all objects in a deleted namespace, and then removes the namespace.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::state::registry::Registry;
 use crate::values::{items, texts};
 use crate::verbs::deletion::may_go;
 
-/// The conditions of a terminating namespace, with the reason and message of each as long as nothing is wrong.
+/// The conditions of a terminating namespace, each with the reason and the message for the status `False` (no problem).
 const CONDITIONS: [(&str, &str, &str); 5] = [
     (
         "NamespaceDeletionDiscoveryFailure",
@@ -47,22 +47,24 @@ const FINALIZERS_REMAIN: &str = "NamespaceFinalizersRemaining";
 
 #[derive(Debug, Default)]
 struct RemainingContent {
-    /// The number of remaining objects per `<plural>.<group>`.
+    /// The number of remaining objects per storage (`<plural>.<group>`).
     objects: BTreeMap<String, usize>,
     /// The number of remaining objects per finalizer.
     finalizers: BTreeMap<String, usize>,
 }
 
 impl Registry {
-    /// Leaves a deleted namespace to a later call of [`remove_marked`](Self::remove_marked). Does nothing if namespaces
-    /// are removed within the request or by another program (SRV-NS-2).
+    /// Records that a later call of [`remove_marked`](Self::remove_marked) has to remove a deleted namespace. Does
+    /// nothing if the request itself removes it (`remove_at_once`), or if another program does (`end_namespaces` is
+    /// off; SRV-NS-2).
     pub(crate) fn put_removal_off(&mut self, name: &Arc<str>) {
         if self.options.end_namespaces && !self.options.remove_at_once {
             self.pending.marked_namespaces.insert(Arc::clone(name));
         }
     }
 
-    /// After a restart, continues to delete the namespaces that were terminating.
+    /// Records all terminating namespaces for [`remove_marked`](Self::remove_marked), so that a restarted server
+    /// continues to delete them.
     pub(crate) fn resume_removals(&mut self) {
         let all = self.objects(("", "namespaces"), None);
         let terminating: Vec<_> = all.filter(|one| one.is_terminating()).cloned().collect();
@@ -71,7 +73,8 @@ impl Registry {
         }
     }
 
-    /// Deletes everything in a namespace, Pods first. Then removes the namespace, or reports what is left in it.
+    /// Deletes all objects in a terminating namespace, Pods first. Removes the namespace if no objects are left, and
+    /// otherwise reports the remaining objects in its conditions.
     pub(crate) fn empty_namespace(&mut self, name: &str) {
         let namespaces = StorageKey::new("", "namespaces");
         let Some(found) = self.store.get(&namespaces, "", name).cloned() else {
@@ -85,7 +88,8 @@ impl Registry {
         storages.sort();
         self.clear(&pods, Some(name), Some(PropagationPolicy::Background));
         let mut rest = self.rest(std::slice::from_ref(&pods), name);
-        // Other objects are deleted only when no Pod is left, because Pods that still stop may need them (SRV-GC-3).
+        // Deletes other objects, such as ConfigMaps, only when no Pod is left, because Pods that are still stopping may
+        // need them (SRV-GC-3).
         if rest.objects.is_empty() {
             for storage in &storages {
                 self.clear(storage, Some(name), Some(PropagationPolicy::Background));

@@ -1,4 +1,4 @@
-//! Machine: roles and bindings: refuses privilege escalation, and fills in ClusterRoles with an `aggregationRule`.
+//! Machine: rules about roles and bindings: refuses privilege escalation, and aggregates the rules of ClusterRoles.
 
 use std::sync::Arc;
 
@@ -12,13 +12,14 @@ use crate::requests::options::ObjectTarget;
 use crate::state::registry::{Registry, cluster_roles};
 use crate::values::items;
 
-/// Maximum number of passes over the ClusterRoles. Each pass lets rules get one step further in a chain of aggregation.
+/// Maximum number of passes over all ClusterRoles. If aggregated roles aggregate others, each pass copies rules one
+/// step further along this chain; the limit ends the passes for roles that aggregate each other.
 const ROUNDS: usize = 16;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Registry {
-    /// Refuses a role or binding that would grant permissions which its author does not have (AUTH-3).
+    /// Refuses with 403 a role or binding that would grant permissions which the user that writes it lacks (AUTH-3).
     pub(crate) fn refuse_escalation(
         &self,
         target: ObjectTarget<'_>,
@@ -40,7 +41,8 @@ impl Registry {
         .check(&self.authorizer())
     }
 
-    /// Updates the rules of every ClusterRole with an `aggregationRule`, unless the option `gather_roles` is off.
+    /// Sets the rules of every ClusterRole with an `aggregationRule` to those of the ClusterRoles that it selects. Does
+    /// nothing if the option `gather_roles` is off.
     pub(crate) fn aggregate_roles(&mut self) {
         if !self.options.gather_roles {
             return;
@@ -70,7 +72,8 @@ impl Registry {
     }
 }
 
-/// Returns whether a ClusterRole may have an `aggregationRule`. Does not decode the role, because nearly all have none.
+/// Returns false only if a ClusterRole has no `aggregationRule`. Searches the bytes of the role and does not decode it,
+/// because nearly all roles have none.
 fn may_aggregate(role: &Stored) -> bool {
     if !role.is_serialised() {
         return role.lean().get("aggregationRule").is_some();
@@ -79,8 +82,8 @@ fn may_aggregate(role: &Stored) -> bool {
     text.is_ok_and(|text| text.contains("\"aggregationRule\":"))
 }
 
-/// Returns the rules of all ClusterRoles that an `aggregationRule` selects, without duplicates; `None` for a role
-/// without one (upstream: `clusterroleaggregation`).
+/// Returns the rules of all ClusterRoles that the `aggregationRule` of `role` selects, without duplicates; `None` if
+/// `role` has no `aggregationRule` (upstream: `clusterroleaggregation`).
 fn aggregated(
     (role, value): (&Stored, &Value),
     all: &[Arc<Stored>],

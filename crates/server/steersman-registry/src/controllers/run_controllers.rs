@@ -1,4 +1,4 @@
-//! Machine: runs the controllers that act within requests, such as the garbage collector, after writes and deletions.
+//! Machine: runs controllers such as the garbage collector inside the requests that write or delete objects.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::state::pending_work::OwnershipChange;
 use crate::state::registry::{Registry, address};
 
 impl Registry {
-    /// Records what the garbage collector and the namespace controller have to do after a write.
+    /// Queues the objects that the garbage collector has to process after a write.
     pub(crate) fn note_change(
         &mut self,
         storage: &StorageKey,
@@ -32,7 +32,8 @@ impl Registry {
         }
     }
 
-    /// Has the garbage collector look at the owner in a reference, because it may have waited for this dependent.
+    /// Queues the owner in an owner reference for the garbage collector: the owner may have waited for the deletion of
+    /// the dependent with this reference.
     fn note_owner(&mut self, reference: &Value, namespace: &str) {
         if let Some((resource, found)) = self.owner(reference, namespace) {
             self.pending.object(address(&resource.storage, &found));
@@ -55,13 +56,15 @@ impl Registry {
         self.options.remove_at_once
     }
 
-    /// Returns whether [`remove_marked`](Self::remove_marked) has something to remove.
+    /// Returns whether CRDs or namespaces are marked as deleted, so that [`remove_marked`](Self::remove_marked) must be
+    /// called.
     pub fn has_marked(&self) -> bool {
         !self.pending.definitions.is_empty() || !self.pending.marked_namespaces.is_empty()
     }
 
-    /// Deletes the objects of the CRDs and in the namespaces that were deleted, and removes those CRDs and namespaces
-    /// that have no objects left. An object with a finalizer keeps its CRD or namespace until it is removed.
+    /// Deletes the objects of deleted CRDs and the objects in deleted namespaces, and removes those CRDs and namespaces
+    /// that have no objects left. An object with a finalizer stays, and keeps its CRD or namespace until the object is
+    /// removed.
     pub fn remove_marked(&mut self, now: Timestamp) {
         self.now = now;
         self.clear_definitions();
@@ -70,8 +73,8 @@ impl Registry {
         self.settle();
     }
 
-    /// Does everything that the controllers have to do, including what their own writes cause. This is a loop and no
-    /// recursion, because a chain of owners can have any length (SRV-GC-2).
+    /// Runs the controllers until no work is pending, including the work that their own writes cause. This is a loop
+    /// and no recursion, because a chain of owners can have any length (SRV-GC-2).
     pub(crate) fn settle(&mut self) {
         loop {
             if let Some((storage, gone)) = self.removed.pop_front() {
@@ -102,7 +105,7 @@ impl Registry {
         self.pending.gone.clear();
     }
 
-    /// Has the garbage collector look at the owners and the dependents of a removed object.
+    /// Queues the owners and the dependents of a removed object for the garbage collector.
     fn note_removal(&mut self, gone: &Stored) {
         let uid = gone.meta("uid");
         let dependents = self.dependents_of(uid);

@@ -1,9 +1,9 @@
 //! Machine: gives every namespace the ServiceAccount `default` and a ConfigMap with the certificate of the server's
-//! authority, and gives each Pod the token of its ServiceAccount.
+//! certificate authority, and mounts the token of a ServiceAccount into each Pod.
 //!
 //! Upstream these are two controllers (`pkg/controller/serviceaccount` and `rootcacertpublisher`) and the admission
-//! plugin ServiceAccount, which also refuses Pods without a ServiceAccount. Here one option, `furnish_namespaces`,
-//! turns on all three.
+//! plugin ServiceAccount, which also refuses Pods with a ServiceAccount that does not exist. Here one option,
+//! `furnish_namespaces`, turns on all three.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::requests::metadata;
 use crate::state::registry::Registry;
 use crate::values::{items, items_mut, text};
 
-/// The ServiceAccount of a Pod that names none.
+/// The name of the ServiceAccount that every namespace has, and that a Pod gets if it names none.
 const DEFAULT: &str = "default";
 
-/// The ConfigMap with the certificate authority by which Pods verify the server.
+/// The name of the ConfigMap with the certificate authority by which Pods verify the server.
 const AUTHORITY: &str = "kube-root-ca.crt";
 const ABOUT: &str = "kubernetes.io/description";
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 
-/// The field manager that writes the ServiceAccount and the ConfigMap of a namespace.
+/// The field manager that owns the fields of the ServiceAccount and the ConfigMap of a namespace.
 const MANAGER: &str = "kube-controller-manager";
 
 /// The directory in which containers find the token of their Pod's ServiceAccount.
@@ -36,7 +36,8 @@ const VOLUME: &str = "kube-api-access-";
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 impl Registry {
-    /// After a write or a deletion, records the namespace that may lack its ServiceAccount or its ConfigMap.
+    /// Called after each write or deletion: if it is of a namespace, or of its ServiceAccount or ConfigMap, records
+    /// that the namespace may lack one of these objects.
     pub(crate) fn note_lack(&mut self, storage: &StorageKey, written: &Stored) {
         if !self.options.furnish_namespaces {
             return;
@@ -50,7 +51,8 @@ impl Registry {
         };
     }
 
-    /// Records that every namespace may lack its ServiceAccount or ConfigMap, at a start or after a new authority.
+    /// Records for every namespace that it may lack its ServiceAccount or ConfigMap. Called at a start, and after the
+    /// certificate authority of the server has changed.
     pub(crate) fn note_lacks(&mut self) {
         let namespaces = StorageKey::new("", "namespaces");
         let all: Vec<Arc<Stored>> = self.store.list(&namespaces, None).cloned().collect();
@@ -59,8 +61,8 @@ impl Registry {
         }
     }
 
-    /// Creates the missing ServiceAccount and ConfigMap of a namespace that is not terminating (SRV-NS-1). The
-    /// ConfigMap is created only once the server listens and so has a certificate.
+    /// Creates the missing ServiceAccount and ConfigMap of a namespace, unless the namespace is terminating (SRV-NS-1).
+    /// The ConfigMap needs the server's certificate, so it is created only when the server listens.
     pub(crate) fn furnish_namespace(&mut self, name: &str) {
         let found = self.object(("", "namespaces"), "", name);
         if found.is_none_or(|found| found.is_terminating()) {
@@ -93,8 +95,8 @@ impl Registry {
         }
     }
 
-    /// Gives a new Pod its ServiceAccount, a volume with the token, and the account's image pull secrets. 403 if the
-    /// ServiceAccount does not exist, and for a mirror Pod that names one.
+    /// Sets the ServiceAccount of a new Pod, mounts a volume with its token, and copies its image pull secrets. 403 if
+    /// the ServiceAccount does not exist, and for a mirror Pod that names a ServiceAccount.
     pub(crate) fn take_account(
         &mut self,
         admission: &WriteAdmission<'_>,
@@ -143,7 +145,8 @@ impl Registry {
     }
 }
 
-/// Mounts the token's volume into every container without a mount at that directory; `fresh` is the volume's new name.
+/// Mounts the volume with the ServiceAccount token at [`MOUNT`] in every container that has no mount there. Adds the
+/// volume with the name `fresh`, unless the Pod has a token volume.
 fn mount_token(spec: &mut Value, fresh: &str) {
     let volumes = items(&spec["volumes"]).iter();
     let mut names = volumes.map(|volume| text(&volume["name"]));

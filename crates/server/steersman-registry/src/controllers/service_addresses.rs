@@ -23,7 +23,8 @@ const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
 const ALLOCATOR: &str = "ipallocator.k8s.io";
 
 impl Registry {
-    /// After a write or a deletion of a Service, records the addresses that the Service got or lost.
+    /// Called after each write or deletion: if it is of a Service, records the IP addresses that the Service got or
+    /// lost.
     pub(crate) fn note_addresses(
         &mut self,
         storage: &StorageKey,
@@ -43,7 +44,8 @@ impl Registry {
         }
     }
 
-    /// Creates the IPAddress of an address that a Service has, or deletes that of an unused address (SRV-IP-2).
+    /// Creates the missing IPAddress object for an address that a Service has, or deletes the IPAddress object of an
+    /// address that the Service no longer has (SRV-IP-2).
     pub(crate) fn settle_address(&mut self, noted: &ServiceAddress) {
         let (address, namespace, name) = noted;
         let service = self.object(("", "services"), namespace, name);
@@ -68,7 +70,8 @@ impl Registry {
         }
     }
 
-    /// Creates the server's ServiceCIDR and missing IPAddresses, which snapshots of earlier releases do not have.
+    /// Creates the ServiceCIDR `kubernetes` and missing IPAddress objects, for a new server or for a snapshot of an
+    /// earlier release without them.
     pub(super) fn furnish_network(&mut self) {
         let kind = (GROUP, "servicecidrs");
         let body = json!({

@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 
 use crate::values::text;
 
-/// The number of queues of a priority level, and how many of them a flow may use (the hand size).
+/// The number of queues of a priority level, and the number of queues that one flow may use (the hand size).
 type Queues = (u64, u64);
 
-/// Name, nominal shares, lendable percent and queues of a priority level. Without queues it rejects excess requests.
+/// Name, nominal shares, lendable percent and queues of a PriorityLevelConfiguration. A level without queues rejects
+/// excess requests.
 type PriorityLevel = (&'static str, u64, u64, Option<Queues>);
 
 const LEVELS: [PriorityLevel; 7] = [
@@ -25,7 +26,7 @@ const LEVELS: [PriorityLevel; 7] = [
 
 const QUEUE_LENGTH: u64 = 50;
 
-/// An API group, its priority among the groups, and its versions, each with its priority.
+/// An API group, its priority among the API groups, and its versions, each with a priority among the versions.
 type Priority = (&'static str, u64, &'static [(&'static str, u64)]);
 
 const GROUPS: [Priority; 21] = [
@@ -54,7 +55,7 @@ const GROUPS: [Priority; 21] = [
 
 const V1: &[(&str, u64)] = &[("v1", 15)];
 
-/// The kind and name of a subject of a FlowSchema. ServiceAccounts are in `kube-system`.
+/// The kind and the name of a subject of a FlowSchema. The namespace of ServiceAccounts is `kube-system`.
 type FlowSubject = (&'static str, &'static str);
 
 const EVERYBODY: &[FlowSubject] = &[
@@ -66,7 +67,8 @@ const ACCOUNTS: &[FlowSubject] = &[("ServiceAccount", "*")];
 const MANAGER: FlowSubject = ("User", "system:kube-controller-manager");
 const SCHEDULER: FlowSubject = ("User", "system:kube-scheduler");
 
-/// The priority level of a FlowSchema, its precedence, and how it separates flows, such as `ByUser`.
+/// The priority level of a FlowSchema, its matching precedence, and its distinguisher, by which it separates flows,
+/// such as `ByUser`.
 type FlowLevel = (&'static str, u64, Option<&'static str>);
 
 const fn by_user(level: &'static str, precedence: u64) -> FlowLevel {
@@ -171,7 +173,8 @@ pub(crate) fn found(schema: &Value, now: &str) -> Value {
     }]})
 }
 
-/// The label of an APIService that the server keeps: `onstart`, or `true` while its version is served.
+/// The label of an APIService that the server creates. With the value `true`, the server also deletes the APIService
+/// when its version is no longer served; with `onstart`, it does not.
 pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
 pub(crate) fn api_service(group: &str, version: &str) -> (String, Value) {

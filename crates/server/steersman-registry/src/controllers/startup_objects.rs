@@ -21,26 +21,27 @@ use crate::requests::options::{ObjectTarget, Subresource, WriteOptions};
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// The field managers of flow control objects (first) and of their status (second).
+/// The field managers that write flow control objects (first) and their status (second).
 const FLOWS: (&str, &str) = (
     "api-priority-and-fairness-config-producer-v1",
     "api-priority-and-fairness-config-consumer-v1",
 );
 
-/// The namespace of the objects that kube-controller-manager and extension API servers read.
+/// The namespace of the server's ConfigMaps and Lease, which kube-controller-manager and extension API servers read.
 const NAMESPACE: &str = "kube-system";
-/// The ConfigMap with the certificate authorities for client certificates.
+/// The name of the ConfigMap with the certificate authorities for client certificates.
 const AUTHENTICATION: &str = "extension-apiserver-authentication";
-/// The ConfigMap with the day from which the server records the use of ServiceAccount tokens in Secrets.
+/// The name of the ConfigMap with the day since which the server records the use of ServiceAccount tokens in Secrets.
 const TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
-/// The name of this server's Lease: upstream hashes the host name, here `localhost`.
+/// The name of this server's Lease. It ends with a hash of the host name, as upstream; the host name is `localhost`.
 const IDENTITY: &str = "apiserver-jgla3zmib2ggq5buc4hwi5talm";
 const HOST: &str = "localhost";
 const LEASE_SECONDS: u64 = 3600;
 
 impl Registry {
-    /// Creates the server's missing objects, and updates addresses and authorities in existing ones: `authority` signed
-    /// the server's certificate, `clients` sign those of clients; both are PEM.
+    /// Creates the missing objects of the server itself, and updates addresses and certificate authorities in existing
+    /// ones. `listens` is the server's address, `authority` has signed the server's certificate, and `clients` sign
+    /// client certificates; both are PEM.
     pub fn write_startup_objects(
         &mut self,
         (listens, authority, clients): (SocketAddr, &str, Option<&str>),
@@ -91,7 +92,8 @@ impl Registry {
         self.point_to(listens);
     }
 
-    /// Creates the FlowSchemas and PriorityLevelConfigurations; the server does not limit requests by them.
+    /// Creates the FlowSchemas and PriorityLevelConfigurations that every cluster has. This server does not limit
+    /// requests by them.
     fn furnish_flows(&mut self) {
         const GROUP: &str = "flowcontrol.apiserver.k8s.io";
         let levels = (GROUP, "prioritylevelconfigurations");
@@ -106,8 +108,8 @@ impl Registry {
         }
     }
 
-    /// Creates an APIService for each served version of custom resources, and deletes that of a version no longer
-    /// served (upstream: `crdregistration` and the controller `autoregister`).
+    /// Creates the missing APIService of each served version of custom resources, and deletes the APIServices of
+    /// versions that are no longer served (upstream: `crdregistration` and the controller `autoregister`).
     pub(crate) fn register_versions(&mut self) {
         let services = ("apiregistration.k8s.io", "apiservices");
         let resource = self.resource(services.0, "v1", services.1);
@@ -139,7 +141,7 @@ impl Registry {
         }
     }
 
-    /// Stores a new object for a controller that acts within requests. No webhook is called.
+    /// Stores a new object of the server itself, without policies, webhooks, defaults and validation.
     pub(crate) fn plant(
         &mut self,
         (group, plural): (&str, &str),
@@ -162,7 +164,7 @@ impl Registry {
         Some(self.put(&resource.storage, namespace, &name, draft))
     }
 
-    /// Creates an object of the server itself, unless it exists.
+    /// Creates an object of the server itself by the create verb, unless an object with this name exists.
     pub(super) fn supply(
         &mut self,
         (group, plural): (&str, &str),
@@ -177,12 +179,13 @@ impl Registry {
         }
         let place = Some(namespace).filter(|_| resource.namespaced);
         let target = ObjectTarget::collection(&resource, place);
-        // If a policy or a quota refuses the object, it is missing, as in a cluster.
+        // A policy or a quota may refuse the object. As in a cluster, it is then missing, and the start goes on.
         let written = self.create(target, body, &by(manager), self.now).ok()?;
         Some(written.object.value().clone())
     }
 
-    /// Creates a cluster-scoped object, unless it exists, and writes its status with a second field manager.
+    /// Creates a cluster-scoped object, and then writes its status with a second field manager. Does nothing if an
+    /// object with this name exists.
     pub(super) fn supply_with_status(
         &mut self,
         kind: (&str, &str),
@@ -200,7 +203,8 @@ impl Registry {
         let _ = self.update(target, object, &by(status_manager), self.now);
     }
 
-    /// Writes the server's objects in `kube-system`. Its Lease is renewed only here: an idle server writes nothing.
+    /// Writes the server's ConfigMaps and its Lease in `kube-system`. The Lease is renewed only here, at a start, so
+    /// that an idle server writes nothing.
     fn furnish_system_namespace(&mut self, clients: Option<&str>) {
         self.publish_client_authorities(clients);
         let maps = ("", "configmaps");
@@ -224,7 +228,8 @@ impl Registry {
         self.maintain(("coordination.k8s.io", "leases"), (NAMESPACE, lease));
     }
 
-    /// Adds the authorities of client certificates to those that other servers have put into the ConfigMap.
+    /// Adds the certificate authorities `clients` to the ConfigMap [`AUTHENTICATION`], which keeps those of other
+    /// servers.
     fn publish_client_authorities(&mut self, clients: Option<&str>) {
         const FIELD: &str = "client-ca-file";
         let stored = self.object(("", "configmaps"), NAMESPACE, AUTHENTICATION);
@@ -242,7 +247,8 @@ impl Registry {
         self.maintain(("", "configmaps"), (NAMESPACE, map));
     }
 
-    /// Sets the Service `kubernetes` and its endpoints to the listener's address, which may be a loopback address.
+    /// Sets the endpoints of the Service `kubernetes` to the address at which the server listens, even a loopback
+    /// address.
     fn point_to(&mut self, listens: SocketAddr) {
         let (ip, port) = (listens.ip().to_string(), listens.port());
         let family = if listens.is_ipv4() { "IPv4" } else { "IPv6" };
@@ -265,7 +271,8 @@ impl Registry {
         self.settle();
     }
 
-    /// Creates an object, or updates those of the given members that differ. No webhook is called.
+    /// Creates an object of the server itself, or sets the fields in `body` other than the metadata in the existing
+    /// object. No webhook is called.
     pub(super) fn maintain(&mut self, kind: (&str, &str), (namespace, body): (&str, Value)) {
         let Some(resource) = self.resource(kind.0, "v1", kind.1) else {
             return;

@@ -18,24 +18,26 @@ use steersman_store::Stored;
 
 use crate::state::registry::Registry;
 
-/// How long a new migration waits for its resource to be served; then it fails.
+/// The time since its creation after which a migration fails, if its resource is still not served.
 const DISCOVERY: SignedDuration = SignedDuration::from_secs(60);
-/// The delay after the first failure, which doubles with each further one in a row, as in upstream's rate limiter.
+/// The delay after the first failure. It doubles with each further failure in a row up to `MOST_BACKOFF`, as in
+/// upstream's rate limiter.
 const BACKOFF: Duration = Duration::from_millis(5);
 const MOST_BACKOFF: Duration = Duration::from_secs(1000);
 
-/// The storage version migrator of a server. How far a migration has come is only in memory: after a restart it begins
-/// anew, and skips objects that are in the storage version already.
+/// The storage version migrator of a server. The progress of a migration is only in memory: after a restart it begins
+/// anew, and a write of an object that is in the storage version already changes nothing.
 ///
-/// A driver calls [`next_work`](Self::next_work), writes the object of the [`MigrationStep`] with
-/// [`Registry::store_anew`], and passes the outcome to the next call. A step writes one object, so that requests can
-/// use the registry between two objects (SRV-SVM-2).
+/// A driver calls [`next_work`](Self::next_work), passes the returned [`MigrationStep`] to [`Registry::store_anew`],
+/// and the outcome to the next call of `next_work`. A step writes one object, so that requests can use the registry
+/// between two steps (SRV-SVM-2).
 #[derive(Debug, Default)]
 pub struct StorageMigrator {
-    /// The revision at which this migrator last read the migrations; `None` before the first time.
+    /// The revision at which the migrator last read all StorageVersionMigrations; `None` before the first time.
     seen: Option<u64>,
     running: VecDeque<RunningMigration>,
-    /// How many starts of migrations were refused in a row, and the time on the driver's clock of the next attempt.
+    /// The number of failed attempts in a row to start migrations, and the time of the next attempt on the driver's
+    /// clock; `None` if the last attempt did not fail.
     refused: Option<(u32, Duration)>,
 }
 
@@ -44,17 +46,19 @@ pub struct StorageMigrator {
 struct RunningMigration {
     name: Arc<str>,
     uid: String,
-    /// The objects that are still to be written; `None` until they are listed.
+    /// The objects that the migration still has to write; `None` before they are listed.
     waiting: Option<VecDeque<MigrationCandidate>>,
-    /// How the migration ended; the error is the message of the condition `Failed`. `None` while it runs.
+    /// The outcome of an ended migration, to be written to its conditions; an error is the message of the condition
+    /// `Failed`. `None` while the migration runs.
     outcome: Option<Result<(), String>>,
-    /// The number of failed writes in a row.
+    /// The number of failed writes in a row, for the delay.
     failures: u32,
     /// The time on the driver's clock before which the migration does nothing.
     due: Duration,
 }
 
-/// An object that a migration has to write, as it was when it was listed.
+/// An object that a migration has to write, with its uid and revision when it was listed. If these have changed since,
+/// the write fails.
 #[derive(Debug)]
 struct MigrationCandidate {
     namespace: Arc<str>,
@@ -63,7 +67,7 @@ struct MigrationCandidate {
     revision: u64,
 }
 
-/// One write of a migration: one stored object, written again in the storage version.
+/// One step of a migration: the write of one stored object in the storage version, by [`Registry::store_anew`].
 #[derive(Debug)]
 pub struct MigrationStep {
     migration: String,
@@ -71,7 +75,7 @@ pub struct MigrationStep {
     candidate: MigrationCandidate,
 }
 
-/// What the driver of the migrator does next.
+/// The instruction of [`StorageMigrator::next_work`] to its driver: write an object, or wait.
 #[derive(Debug)]
 pub enum MigratorWork {
     /// Write an object with [`Registry::store_anew`].
@@ -82,17 +86,18 @@ pub enum MigratorWork {
     Wait,
 }
 
-/// The time as both clocks of the migrator show it.
+/// The current time by the two clocks that the migrator needs, which its driver reads.
 #[derive(Debug, Clone, Copy)]
 pub struct MigratorTime {
-    /// The server's wall time, which is written into objects.
+    /// The wall time of the server, which is written into conditions.
     pub wall: Timestamp,
-    /// The time since the driver started, by which delays are measured.
+    /// The time since the driver started, on a clock that never goes back. Delays are measured by it.
     pub tick: Duration,
 }
 
 impl StorageMigrator {
-    /// Returns what to do next. `done` is the step that the previous call returned, with the outcome of its write.
+    /// Returns the next write, or how long to wait. `done` is the step that the previous call returned, with the result
+    /// of [`Registry::store_anew`].
     pub fn next_work(
         &mut self,
         registry: &mut Registry,
@@ -104,7 +109,7 @@ impl StorageMigrator {
             self.finish_step(registry, &step, outcome, now);
         }
         self.admit(registry, now);
-        // Each iteration returns a step, ends a migration or delays one, so the loop ends.
+        // The loop ends, because each iteration returns a step, or ends or delays one of the running migrations.
         while let Some(at) = self.running.iter().position(|one| one.due <= now.tick)
             && let Some(mut next) = self.running.remove(at)
         {
@@ -147,8 +152,9 @@ impl StorageMigrator {
         };
         match outcome {
             Ok(()) => migration.failures = 0,
-            // The object was deleted or written meanwhile. A request has written it in the storage version; the server
-            // itself keeps the old version of an object that only a webhook can convert (SRV-SVM-3).
+            // The object was deleted or written since it was listed. A request has written it in the storage version.
+            // But a write of the server itself calls no conversion webhook, and may have kept the old version; then the
+            // object is written again (SRV-SVM-3).
             Err(status) if status.code == 409 => {
                 migration.failures = 0;
                 let again = registry.outdated(&step.storage, &step.candidate);
@@ -156,7 +162,7 @@ impl StorageMigrator {
                     waiting.extend(again);
                 }
             }
-            // The write may succeed later, so after a delay the objects are listed again.
+            // These errors may be temporary, so after a delay the migration lists its objects again and goes on.
             Err(status) if matches!(status.code, 429 | 500 | 503 | 504) => {
                 migration.waiting = None;
                 migration.delay(now);
@@ -165,7 +171,8 @@ impl StorageMigrator {
         }
     }
 
-    /// Starts waiting migrations, if any migration has changed since the previous call.
+    /// Starts and ends migrations, and updates `running`, if a StorageVersionMigration was written since the previous
+    /// call, or if the previous attempt failed and its delay is over.
     fn admit(&mut self, registry: &mut Registry, now: MigratorTime) {
         let storage = records::storage();
         let is_unchanged = self.seen.is_some_and(|seen| {
@@ -177,7 +184,8 @@ impl StorageMigrator {
             None if is_unchanged => return,
             _ => {}
         }
-        // The writes below count as changes at the next call, which then sees their effects.
+        // Set before the writes of `admit_migrations`, so that the next call reads the migrations again after these
+        // writes.
         self.seen = Some(registry.revision());
         let is_refused = registry.admit_migrations().is_err();
         let refusals = self.refused.map_or(0, |(count, _)| count) + 1;
@@ -205,13 +213,14 @@ impl StorageMigrator {
 }
 
 impl RunningMigration {
-    /// Lists the objects of a migration, once. Returns their storage; `None` if the migration has ended or has to wait.
+    /// Lists the objects of the migration, if this has not been done. Returns their storage; `None` if the migration
+    /// has ended (then `outcome` is set) or has to wait.
     fn prepare(&mut self, registry: &mut Registry, now: MigratorTime) -> Option<StorageKey> {
         if self.outcome.is_some() {
             return None;
         }
         let Some(found) = registry.migration(&self.name) else {
-            // The migration was deleted; the next call of `admit` forgets it.
+            // The StorageVersionMigration was deleted. The next call of `admit` removes it from `running`.
             self.delay(now);
             return None;
         };
@@ -251,7 +260,7 @@ impl RunningMigration {
     }
 }
 
-/// Returns how long a new migration still waits for its resource to be served; `None` if that time is over.
+/// Returns the time that a migration still waits for its resource to be served; `None` if [`DISCOVERY`] is over.
 fn left_until_discovery(migration: &Stored, now: Timestamp) -> Option<Duration> {
     let made: Timestamp = migration.meta("creationTimestamp").parse().ok()?;
     let end = made.saturating_add(DISCOVERY).ok()?;

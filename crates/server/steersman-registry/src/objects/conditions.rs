@@ -16,7 +16,7 @@ pub(crate) fn find_true<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> 
         .find(|one| one["type"] == kind && one["status"] == "True")
 }
 
-/// Replaces the condition of the same type in `status.conditions`, or appends the new condition.
+/// Sets a condition in `status.conditions`: replaces the condition of the same type, or appends the new one.
 pub(crate) fn set(object: &mut Value, condition: Value) {
     let status = metadata::map_in(metadata::members(object), "status");
     let Some(list) = metadata::list_in(status, "conditions") else {

@@ -1,7 +1,7 @@
 //! Machine: converts objects between the versions of a resource.
 //!
-//! A webhook converts custom resources if their CRD names one. A write makes all webhook calls that its answer needs
-//! before it changes anything (ADM-2).
+//! A webhook converts custom resources if their CRD names a conversion webhook. A write converts the object for its
+//! response before it changes anything, because the webhook may fail (ADM-2).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::state::registry::Registry;
 use crate::values::text;
 use crate::webhook::{WebhookAddress, WebhookCall, conversion, review_version};
 
-/// The timeout of a call of a conversion webhook, as upstream.
+/// The timeout of a call of a conversion webhook, which upstream fixes at 30 seconds.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl Registry {
-    /// Returns a stored object in the version of the resource. A custom resource first gets the defaults of its stored
-    /// version (SRV-CRD-2), and is then converted. An unchanged object is shared with the store.
+    /// Converts a stored object to the version of `resource`. A custom resource first gets the defaults of the version
+    /// in which it is stored (SRV-CRD-2). An object that does not change is shared with the store.
     pub(crate) fn present(
         &self,
         resource: &Resource,
@@ -46,7 +46,8 @@ impl Registry {
         let own = if resource.built_in {
             resource.version == resource.storage_version
         } else {
-            // An object that was stored before the storage version changed is still in the old version.
+            // Looks at the object's own version: if it was stored before the storage version of its CRD changed, it is
+            // still in the old storage version.
             is_of(stored.api_version(), &resource.version)
         };
         if own {
@@ -60,7 +61,8 @@ impl Registry {
         Ok(restamped(&stored, draft))
     }
 
-    /// Like `present` for the objects of a list: one call of the webhook converts all of them.
+    /// Converts the stored objects of a list to the version of `resource`, with one call of the conversion webhook for
+    /// all objects.
     pub(crate) fn present_all(
         &self,
         resource: &Resource,
@@ -118,7 +120,8 @@ impl Registry {
         draft
     }
 
-    /// Converts the object that a write will store for its answer, before the write. `None` if no webhook is needed.
+    /// Converts the object that a write is going to store to the version of the response, by a webhook and before the
+    /// write, because the webhook may fail. `None` if no webhook is needed.
     pub(crate) fn foresee(
         &self,
         resource: &Resource,
@@ -137,7 +140,8 @@ impl Registry {
         Ok(values.into_iter().next())
     }
 
-    /// Returns the answer of a write: `foreseen`, the converted object, with the metadata of the written object.
+    /// Returns the object in the response of a write: `foreseen`, the result of [`Self::foresee`], with the metadata
+    /// that the write has stored, such as the resource version.
     pub(crate) fn answered(
         &self,
         resource: &Resource,
@@ -183,7 +187,7 @@ impl Registry {
     fn to_named(&self, from: &Resource, version: &str, value: Value) -> Result<Value, Status> {
         let all = self.catalogue.all.iter();
         let mut same = all.filter(|other| other.storage == from.storage);
-        // Objects may be stored in a version that is no longer served; its schema is known all the same.
+        // The CRD may no longer serve the version; the schema of the version is in its `stored_schemas`.
         let named = same.find(|other| other.version == version);
         let mut to = named.map_or_else(|| from.clone(), |named| (**named).clone());
         if to.version != version {
@@ -201,7 +205,8 @@ impl Registry {
         Ok(value)
     }
 
-    /// Calls the conversion webhook of a CRD. `is_list` says that the objects are items of a list, for error messages.
+    /// Converts objects from the version of `from` to that of `to` by the conversion webhook of their CRD. `is_list`
+    /// (the objects are items of a list) changes only error messages.
     fn convert(
         &self,
         from: &Resource,
@@ -256,7 +261,7 @@ impl Registry {
         }
         let pairs = objects.iter().zip(values).enumerate();
         let restored = pairs.map(|(at, (original, converted))| {
-            // In error messages, positions in a list start at 1.
+            // Error messages count the items of a list from 1.
             let place = if is_list { at + 1 } else { 1 };
             conversion::restored(original, converted, &version, place).map_err(|why| failed(&why))
         });
@@ -280,7 +285,8 @@ fn version_of(object: &Value) -> &str {
     text(&object["apiVersion"])
 }
 
-/// Sets `apiVersion` to the storage version, and removes fields and nulls that its schema does not allow.
+/// Converts an object to the storage version without a webhook: sets `apiVersion`, and removes fields and nulls that
+/// the schema of the storage version does not allow.
 fn set_storage_version(resource: &Resource, value: &mut Value) {
     let version = &resource.storage_version;
     value["apiVersion"] = Value::String(match resource.group.as_str() {
@@ -292,7 +298,7 @@ fn set_storage_version(resource: &Resource, value: &mut Value) {
     }
 }
 
-/// Returns whether an `apiVersion` such as `group/v1` has the version `version`.
+/// Returns whether `version`, such as `v1`, is the version in the `apiVersion` `named`, such as `group/v1`.
 fn is_of(named: &str, version: &str) -> bool {
     named.rsplit_once('/').map_or(named, |(_, own)| own) == version
 }

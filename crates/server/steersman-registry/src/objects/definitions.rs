@@ -1,4 +1,4 @@
-//! Machine: what happens when a CustomResourceDefinition (CRD) is created, changed or deleted.
+//! Machine: the CRD controllers: accept names, serve and stop serving custom resources, and delete them with their CRD.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::state::registry::Registry;
 use crate::values::text;
 
 impl Registry {
-    /// Creates or replaces a CustomResourceDefinition. Its resources are served when this returns.
+    /// Creates or replaces a CustomResourceDefinition (CRD). Its custom resources are served when this returns.
     ///
     /// # Errors
     /// Fails with the `Status` of a refused create or update.
@@ -38,8 +38,8 @@ impl Registry {
         self.update(target, crd, &options, now)
     }
 
-    /// Accepts or refuses the names of a new CRD, and serves its resources. That is a second write, so the answer to
-    /// the create shows the CRD without it.
+    /// Accepts or refuses the names of a new CRD, and serves its resources. This is a second write after the create, so
+    /// the response of the create does not show the accepted names and conditions.
     pub(crate) fn establish(&mut self, resource: &Resource, created: &Stored) {
         let mut crd = created.lean().clone();
         self.judge_names(&mut crd);
@@ -48,8 +48,8 @@ impl Registry {
         self.serve_definition(&stored, stored.revision, false);
     }
 
-    /// Decides which names of a CRD are accepted, and sets its conditions, also that of API approval. A free name is
-    /// accepted even if other names of the CRD are taken.
+    /// Accepts those names of a CRD that no other CRD of its group has, even if other names of the CRD are taken. Sets
+    /// the conditions of the CRD accordingly, and the condition about API approval.
     pub(crate) fn judge_names(&self, crd: &mut Value) {
         let now = metadata::time(self.now);
         let group = text(&crd["spec"]["group"]);
@@ -86,9 +86,9 @@ impl Registry {
         crd::set_approval(crd, &now);
     }
 
-    /// Returns whether `judge_names` would change nothing in this CRD.
+    /// Returns whether the names and conditions of a CRD are up to date, so that `judge_names` would change nothing.
     pub(crate) fn keeps_names(&self, crd: &Value) -> bool {
-        // `judge_names` does not need the versions, which are most of a CRD.
+        // Judges a copy without the versions, which are most of a CRD: `judge_names` does not read them.
         let head = json!({
             "metadata": crd["metadata"],
             "spec": {"group": crd["spec"]["group"], "names": crd["spec"]["names"]},
@@ -99,7 +99,7 @@ impl Registry {
         judged == head
     }
 
-    /// Serves the resources of an established CRD, or stops serving those of another CRD.
+    /// Serves the custom resources of a CRD, if it has the condition `Established`; otherwise stops serving them.
     fn serve_definition(&mut self, definition: &Stored, edition: u64, revised: bool) {
         let crd = definition.lean();
         let storage = storage_of(crd);
@@ -119,10 +119,11 @@ impl Registry {
         self.touch(&storage);
     }
 
-    /// Serves a CRD after a write. If its spec or its accepted names changed, a new edition begins: the open watches of
-    /// all its versions end (SRV-WATCH-4). After other changes they go on.
+    /// Serves the custom resources of a CRD after an update of the CRD. If its spec or its accepted names changed, a
+    /// new edition begins, and the open watches of all its versions end (SRV-WATCH-4). After other changes watches go
+    /// on.
     ///
-    /// Kubernetes source: `updateCustomResourceDefinition` of apiextensions-apiserver, which discards storages.
+    /// Kubernetes source: `updateCustomResourceDefinition` of apiextensions-apiserver.
     pub(crate) fn serve_again(&mut self, before: &Value, written: &Stored) {
         let crd = written.lean();
         let names = |crd: &Value| crd["status"]["acceptedNames"].clone();
@@ -132,12 +133,13 @@ impl Registry {
         self.serve_definition(written, edition.unwrap_or(written.revision), true);
     }
 
-    /// Serves a CRD from a snapshot. Its edition begins at the first revision that the server knows.
+    /// Serves the custom resources of a CRD from a snapshot. Their edition begins at the oldest revision from which a
+    /// watch may resume, so that watches from before the restart can go on.
     pub(crate) fn serve_restored(&mut self, definition: &Stored) {
         self.serve_definition(definition, self.forgotten, true);
     }
 
-    /// Marks a CRD as terminating. It is removed when the last of its objects is deleted.
+    /// Marks a deleted CRD as terminating. The CRD is removed when the last of its custom resources is deleted.
     pub(crate) fn terminate_definition(crd: &mut Value, now: Timestamp) {
         let time = metadata::time(now);
         let fields = metadata::of(crd);
@@ -152,7 +154,7 @@ impl Registry {
         crd::set_condition(crd, "Terminating", true, why, &time);
     }
 
-    /// Deletes the objects of CRDs that were deleted, and removes the CRDs without objects.
+    /// Deletes the custom resources of all deleted CRDs, and removes those CRDs that have no custom resources left.
     pub(crate) fn clear_definitions(&mut self) {
         let Some(resource) = self.definition_resource() else {
             return;
@@ -170,7 +172,8 @@ impl Registry {
         }
     }
 
-    /// Sets the condition that a CRD's objects are being deleted; the answer to the delete does not show it.
+    /// Sets reason and message of the condition `Terminating` of a CRD: its custom resources are being deleted. This is
+    /// a second write, which the response of the delete does not show.
     fn begin_cleanup(&mut self, resource: &Resource, marked: &Stored) {
         let why = (crd::CLEANUP, "CustomResource deletion is in progress");
         let mut crd = marked.lean().clone();
@@ -181,7 +184,8 @@ impl Registry {
         self.serve_again(marked.lean(), &put);
     }
 
-    /// Deletes all objects of a kind, or those in one namespace; an object with a finalizer is only marked.
+    /// Deletes all objects of a kind, or those in one namespace. An object with a finalizer stays, with a
+    /// `deletionTimestamp`.
     pub(crate) fn clear(
         &mut self,
         storage: &StorageKey,
@@ -202,18 +206,18 @@ impl Registry {
         self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
     }
 
-    /// Returns the CRD of the objects in a storage; the CRD has the name of the storage.
+    /// Returns the CRD of the custom resources in a storage, which has the name of the storage: `<plural>.<group>`.
     fn definition_of(&self, storage: &StorageKey) -> Option<&Arc<Stored>> {
         self.store.get(&definitions(), "", storage.as_str())
     }
 
-    /// Builds the resource of a CRD that serves no version but still has objects.
+    /// Builds the resource of a CRD that serves no version, to delete the custom resources that it still has.
     fn unserved(&self, storage: &StorageKey) -> Option<Arc<Resource>> {
         let found = self.definition_of(storage)?.borrowed();
         crd::stored_resource(found.lean(), found.bytes()).map(Arc::new)
     }
 
-    /// Removes a terminating CRD, if none of its objects is left.
+    /// Removes a terminating CRD, if it has no custom resources left, and no finalizer besides that of the clean-up.
     pub(crate) fn finish_definition(&mut self, storage: &StorageKey) {
         if self.store.list(storage, None).next().is_some() {
             return;
@@ -236,7 +240,7 @@ impl Registry {
         self.judge_waiting(&found.lean()["spec"]["group"]);
     }
 
-    /// Decides again about the CRDs of a group with refused names, because a name may be free now.
+    /// Judges those CRDs of a group again that have a refused name, because a removed or changed CRD may have freed it.
     pub(crate) fn judge_waiting(&mut self, group: &Value) {
         for storage in self.claimed_names.refused(text(group)) {
             let Some(stored) = self.definition_of(&storage).cloned() else {

@@ -1,5 +1,5 @@
-//! Machine: computes `metadata.managedFields` after creates and updates, at once or only when the object is serialised
-//! (SRV-STORE-10: most writes need not wait for this).
+//! Machine: computes `metadata.managedFields` after creates and updates: within the write, or later, when the object is
+//! serialised (SRV-STORE-10: most writes need not wait for this).
 
 use std::sync::Arc;
 
@@ -21,24 +21,25 @@ use crate::requests::options::{Subresource, WriteOptions};
 use crate::requests::{manager, metadata};
 use crate::state::registry::Registry;
 
-/// The field manager of most objects that the server itself writes.
+/// The field manager in managedFields of most objects that the server itself writes.
 pub(crate) const SERVER: &str = "kube-apiserver";
 
 #[derive(Debug)]
 struct TrackedUpdate {
     subresource: Subresource,
     manager: String,
-    /// The `apiVersion`s of entries that are kept, see [`Registry::versions_of`].
+    /// The `apiVersion`s of managedFields entries that are kept, from [`Registry::versions_of`].
     versions: Vec<String>,
-    /// Metadata that a write to `status`, `resize` or `ephemeralcontainers` sent. It is not stored, but as upstream its
-    /// sender becomes the owner; see `managed::named_beside`.
+    /// The metadata in a write to `status`, `resize` or `ephemeralcontainers`, which does not store metadata. As
+    /// upstream, the field manager becomes the owner of these fields all the same (`managed::named_beside`).
     named: Option<Value>,
     sent: Option<Value>,
     now: Timestamp,
 }
 
 impl TrackedUpdate {
-    /// Returns the managedFields after an update, as JSON; `managed` are those before.
+    /// Returns the managedFields after an update, as JSON. `before` and `after` are the object without managedFields,
+    /// and `managed` are the managedFields before the update.
     fn managed(
         self,
         resource: &Resource,
@@ -72,7 +73,8 @@ impl TrackedUpdate {
             let manager = Manager::new(&self.manager, ManagerOperation::Update, &version, "scale");
             let path = replicas_path(resource);
             let changed = wanted(resource, before) != wanted(resource, after);
-            // An update takes fields over from other managers, and so cannot fail; only an apply has conflicts.
+            // `true` forces the ownership, as an update takes fields over from other managers, so there is no conflict
+            // error.
             let _ = update_field(entries, &manager, (&path, &version), changed, true);
         } else {
             let face = (resource, self.subresource);
@@ -83,7 +85,8 @@ impl TrackedUpdate {
     }
 }
 
-/// Makes a manager the owner of the fields that differ between `before` and `after`; `versions` as in `versions_of`.
+/// Makes a field manager the owner of the fields that differ between `before` and `after`. Entries in `apiVersion`s
+/// that are not in `versions` are dropped.
 pub(crate) fn own_changes(
     (resource, subresource): (&Resource, Subresource),
     (manager, versions): (&str, &[String]),
@@ -105,8 +108,8 @@ pub(crate) fn own_changes(
 }
 
 impl Registry {
-    /// Returns the `apiVersion`s of managedFields entries that are kept: the served versions of a built-in kind, and
-    /// all versions of a CRD, because fields stay owned while their version is not served.
+    /// Returns the `apiVersion`s in which a managedFields entry of a resource may be: the served versions of a built-in
+    /// kind, and all versions of a CRD, also unserved ones, because their fields stay owned.
     pub(crate) fn versions_of(&self, resource: &Resource) -> Vec<String> {
         if !resource.built_in {
             let names = resource.definition_versions.iter();
@@ -119,7 +122,8 @@ impl Registry {
         same.map(|other| other.api_version()).collect()
     }
 
-    /// Returns whether webhooks, policies or conversions are shown the objects of a resource, with managedFields.
+    /// Returns whether webhooks, policies or conversions get the objects of a resource. They must see the
+    /// managedFields, which then cannot be computed later.
     pub(crate) fn shows_managed(&self, resource: &Resource) -> bool {
         self.is_judged() || resource.conversion.is_some()
     }
@@ -136,7 +140,8 @@ impl Registry {
             Ownership::Track(options) => options,
         };
         let (manager, now) = (manager::name_of(options), self.now);
-        // Copies the object now, because fields that plugins add later have no owner.
+        // The managedFields are computed later from this copy, without the fields that plugins add, which have no
+        // owner.
         let mut object = object.clone();
         let mut compute = move |resource: &Resource| {
             let mut before = Value::Object(Map::new());
@@ -153,7 +158,8 @@ impl Registry {
         }
     }
 
-    /// Returns the managedFields of an updated object; `shown` is the old object in the version of the request.
+    /// Returns the managedFields of an updated object. `shown` is the stored object in the version of the request, and
+    /// `after` the new object in this version.
     pub(crate) fn updated_managed_fields(
         &self,
         (resource, subresource): (&Resource, Subresource),
@@ -169,8 +175,8 @@ impl Registry {
         let face = (resource, subresource);
         let manager = manager::name_of(options);
         let tracked = self.tracked_update(face, manager, (named, sent));
-        // The later computation compares stored objects. So the request must use the stored version, and from here on
-        // the server may change only fields that no manager owns.
+        // A later computation compares the old with the new stored object. So it is possible only if the request uses
+        // the storage version, and if the server changes only fields without an owner from here on.
         let is_stored_version =
             std::ptr::eq(shown, &**stored) && resource.version == resource.storage_version;
         let is_changed_later = finish_status(face).is_some() || is_definition(resource);
@@ -189,7 +195,8 @@ impl Registry {
         }
     }
 
-    /// Returns the resource, if managedFields of its objects can be computed later: nothing reads them before that.
+    /// Returns the served resource, if the managedFields of its objects can be computed later, because no policy,
+    /// webhook or conversion reads them before the object is serialised; otherwise `None`.
     fn resource_for_later(&self, resource: &Resource) -> Option<Arc<Resource>> {
         if self.shows_managed(resource) || self.is_changed() {
             return None;
@@ -213,7 +220,8 @@ impl Registry {
         }
     }
 
-    /// Sets the managedFields in the answer to a token request. The token itself is not stored.
+    /// Sets the managedFields in the response of a TokenRequest, as upstream does although the TokenRequest is not
+    /// stored.
     pub(crate) fn track_token(&self, token: &mut Value, options: &WriteOptions) {
         if !self.options.track_managed_fields {
             return;
@@ -235,7 +243,8 @@ impl Registry {
         show(token, &mut entries.write().into());
     }
 
-    /// Returns a draft of an object after the server changed its status, with the server as the owner of the changes.
+    /// Returns a draft of `after`, an object in which the server has changed the status, with [`SERVER`] as the owner
+    /// of the changed fields.
     pub(crate) fn own_status(
         &self,
         resource: &Resource,
@@ -247,7 +256,8 @@ impl Registry {
         self.server_write(face, SERVER, (before, after))
     }
 
-    /// Returns a draft of an object after the server changed it, with `manager` as the owner of the changes.
+    /// Returns a draft of `after`, an object that the server has changed, with `manager` as the owner of the changed
+    /// fields.
     pub(crate) fn server_write(
         &self,
         face: (&Resource, Subresource),
@@ -263,7 +273,8 @@ impl Registry {
     }
 }
 
-/// Returns how the kind changes its status after the owners are computed; `None` for most kinds and other writes.
+/// Returns the function that changes the status of a kind after a status write and after its managedFields were
+/// computed; `None` for most kinds, and for writes of other subresources.
 pub(crate) fn finish_status(
     (resource, subresource): (&Resource, Subresource),
 ) -> Option<steersman_builtins::FinishStatus> {

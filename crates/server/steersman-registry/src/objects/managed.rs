@@ -10,7 +10,7 @@ use steersman_store::{Draft, ManagedFields, Stored};
 use crate::requests::options::{Subresource, WriteOptions};
 use crate::requests::{metadata, subresource_fields};
 
-/// How the managedFields after a write are computed.
+/// Whether the managedFields of a written object are still to be computed, or are given.
 #[derive(Debug, Clone)]
 pub(crate) enum Ownership<'a> {
     /// The field manager in these options becomes the owner of the fields that the write changes.
@@ -32,7 +32,8 @@ pub(crate) fn subresource_name(subresource: Subresource) -> &'static str {
     }
 }
 
-/// Returns the top-level fields that a write to this subresource leaves as they are, and so does not own.
+/// Returns the top-level fields that a write to this subresource cannot change. The field manager of such a write does
+/// not become their owner.
 pub(crate) fn ignored<'a>(
     resource: &Resource,
     subresource: Subresource,
@@ -48,7 +49,7 @@ pub(crate) fn ignored<'a>(
             all_but(&["status"])
         }
         Subresource::Status | Subresource::Approval => all_but(&["status", "metadata"]),
-        // A write to the object itself cannot change the spec of a CertificateSigningRequest.
+        // The spec of a CertificateSigningRequest is immutable, so an update owns nothing in it.
         Subresource::Main if resource.is("certificates.k8s.io", "CertificateSigningRequest") => {
             vec!["spec", "status"]
         }
@@ -57,7 +58,8 @@ pub(crate) fn ignored<'a>(
     }
 }
 
-/// Returns an apply configuration without the metadata that a status write ignores and does not own.
+/// Returns an apply configuration without the metadata fields that a status write ignores, because the field manager
+/// must not own them.
 pub(crate) fn without_kept<'a>(
     resource: &Resource,
     subresource: Subresource,
@@ -81,17 +83,19 @@ pub(crate) fn replicas_path(resource: &Resource) -> Vec<PathElement> {
     keys.map(|key| PathElement::field(key)).collect()
 }
 
-/// The fields of a new object that the client left out or sent empty. They are noted before the server sets fields, to
-/// decide later which fields the client's field manager owns.
+/// The fields of a new object that the client left out or sent empty. Recorded before the server sets fields, so that
+/// the client's field manager does not become the owner of fields that the server has set.
 #[derive(Debug, Default)]
 pub(crate) struct SentFields {
-    /// The fields of the spec that the client did not send and the server sets. They have no owner.
+    /// The fields of the spec that the client did not send and the server may set. No field manager owns them.
     left_out: Vec<&'static str>,
-    /// The names of the lists that the client sent empty: of the object (`false`) or of its spec (`true`).
+    /// The names of the fields with an empty list that the client sent: at the top of the object (`false`), or in its
+    /// spec (`true`).
     emptied: Vec<(bool, String)>,
 }
 
-/// Returns the fields of a new object that the client left out or sent empty; `object` is the object as it was sent.
+/// Records which fields of a new object the client left out or sent empty. `object` is the object as the client sent
+/// it, before the server sets any field.
 pub(crate) fn sent_fields(resource: &Resource, object: &Value) -> SentFields {
     if !resource.built_in {
         return SentFields::default();
@@ -117,8 +121,9 @@ pub(crate) fn sent_fields(resource: &Resource, object: &Value) -> SentFields {
 }
 
 impl SentFields {
-    /// Prepares the two objects that are compared to find a new object's owners: copies the fields without an owner to
-    /// `before`, and makes lists empty that the client sent empty and the server stored as null.
+    /// Prepares the comparison that finds the owned fields of a new object, which are those that differ between
+    /// `before` and `object`: copies fields without an owner to `before`, and turns nulls in `object` back into the
+    /// empty lists that the client sent.
     pub(super) fn adjust(&self, before: &mut Value, object: &mut Value) {
         for field in &self.left_out {
             if let Some(value) = object.get("spec").and_then(|spec| spec.get(*field)) {
@@ -145,8 +150,8 @@ pub(crate) fn sent(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")
 }
 
-/// Returns the metadata in a write to a subresource that does not store metadata: the field manager owns these fields
-/// all the same, as in Kubernetes. Null stands for a field that the request left out.
+/// Returns the metadata in a write to a subresource that does not store metadata, because as in Kubernetes the field
+/// manager owns these fields all the same. Null stands for a field that the request left out.
 pub(crate) fn named_beside(
     resource: &Resource,
     subresource: Subresource,
@@ -171,7 +176,8 @@ pub(crate) fn named_beside(
     Some(Value::Object(named))
 }
 
-/// Removes the managedFields from an object and returns them: the server processes objects without them.
+/// Removes the managedFields from an object and returns them: most code of the server handles objects without
+/// managedFields.
 pub(crate) fn take(object: &mut Value) -> Option<Value> {
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
     metadata.remove("managedFields")
@@ -181,21 +187,22 @@ pub(crate) fn put(object: &mut Value, managed: Option<Value>) {
     metadata::assign(metadata::of(object), "managedFields", managed);
 }
 
-/// Puts the managedFields back into an object, for code that reads them there.
+/// Computes managedFields and sets them in an object, for code that reads them there, such as webhooks.
 pub(crate) fn show(object: &mut Value, managed: &mut ManagedFields) {
     let mut managed = std::mem::take(managed);
-    // The server itself wrote this JSON, so it parses.
+    // Parsing cannot fail: the server itself wrote this JSON.
     let managed = managed.compute(object);
     let managed = managed.and_then(|text| serde_json::from_str(text).ok());
     put(object, managed);
 }
 
-/// Returns whether storing the draft would change nothing but times and the order of entries in managedFields.
+/// Returns whether a draft differs from the stored object at most in the times and the order of managedFields entries.
+/// Such a draft is not stored.
 pub(crate) fn same_but_times(draft: &mut Draft, stored: &Stored) -> bool {
     draft.value == *stored.lean() && differ_in_times(draft.managed(), stored.managed())
 }
 
-/// Returns whether two managedFields differ in nothing but times and the order of their entries.
+/// Returns whether two managedFields, as JSON, differ at most in the times and the order of their entries.
 pub(crate) fn differ_in_times(new: Option<&str>, old: Option<&str>) -> bool {
     let timeless = |managed: Option<&str>| {
         let entries: Vec<Value> = serde_json::from_str(managed?).ok()?;
@@ -216,8 +223,9 @@ pub(crate) fn differ_in_times(new: Option<&str>, old: Option<&str>) -> bool {
     old.is_some() && old == timeless(new)
 }
 
-/// Returns the managedFields entries from which a write starts: those in the request, or the stored ones if the request
-/// has none that parse or is for a subresource. An empty list, or a list of one empty entry, removes all entries.
+/// Returns the managedFields entries to which a write adds its own: those that the request sent, or the stored ones
+/// (`old`) if the request sent no valid entries or is for a subresource. A client can remove all entries: it sends an
+/// empty list, or a list of one empty entry.
 pub(super) fn start(
     subresource: Subresource,
     sent: Option<&Value>,

@@ -1,9 +1,10 @@
-//! Machine: limits how deep the values in a stored object are nested.
+//! Machine: limits how deep JSON values in a stored object are nested, so that the JSON parser can read them back.
 
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
 
-/// Maximum number of levels in an object. Snapshots and the log add a few, and the JSON parser accepts 128.
+/// Maximum number of levels of nesting in an object. Snapshots and the write-ahead log nest an object a few levels
+/// deeper, and the JSON parser that reads them accepts 128 levels.
 const MOST_LEVELS: usize = 100;
 
 /// Refuses with 400 an object that is nested too deep to be read back after a restart (WAL-3).
@@ -16,8 +17,8 @@ pub(crate) fn check_nesting(object: &Value) -> Result<(), Status> {
     }
 }
 
-/// Returns whether a value has at most this number of levels. The recursion is bounded, because requests are parsed to
-/// at most 128 levels, and stored objects have at most [`MOST_LEVELS`].
+/// Returns whether a value has at most this number of levels of nesting. The recursion ends at `levels`, so it cannot
+/// overflow the stack.
 fn is_within(value: &Value, levels: usize) -> bool {
     let Some(below) = levels.checked_sub(1) else {
         return false;
@@ -35,7 +36,7 @@ mod tests {
 
     use super::*;
 
-    /// WAL-3: a server restores every stored object.
+    /// WAL-3: an object that a restarted server could not read from its log is not stored in the first place.
     #[test]
     fn an_object_that_could_not_be_read_back_is_refused() {
         let nested = |levels: usize| (1..levels).fold(json!(1), |inner, _| json!({"a": inner}));

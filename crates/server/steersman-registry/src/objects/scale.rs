@@ -21,7 +21,8 @@ pub(crate) fn scale_object(
     Ok(Registry::answer(namespace, name, scale, revision))
 }
 
-/// Returns the wanted number of replicas in an object, at the path that its kind declares; `None` if absent.
+/// Returns the desired number of replicas in an object (for most kinds `spec.replicas`; a CRD declares the path);
+/// `None` if the object has none.
 pub(crate) fn wanted<'a>(resource: &Resource, object: &'a Value) -> Option<&'a Value> {
     let paths = resource.scale.as_ref()?;
     Some(at(object, &paths.spec_replicas)).filter(|wanted| !wanted.is_null())
@@ -61,7 +62,8 @@ pub(crate) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Sta
     }))
 }
 
-/// Decodes the Scale in a request. Returns its unknown fields, which are ignored, for warnings. Fails with 400.
+/// Decodes the Scale in the body of a request, and returns warnings about its unknown fields. Fails with 400 if the
+/// body is no Scale.
 pub(crate) fn read(
     catalogue: &Catalogue,
     resource: &Resource,
@@ -76,7 +78,8 @@ pub(crate) fn read(
     kind.read(catalogue, scale, validation)
 }
 
-/// Returns a copy of an object with a Scale's replicas, uid and resource version; 422 for negative replicas.
+/// Writes a Scale into a copy of its object: the replicas and, for the checks of an update, name, uid and resource
+/// version. 422 for a negative number of replicas.
 pub(crate) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Result<Value, Status> {
     let Some(paths) = &resource.scale else {
         return Err(Status::no_such_path());
@@ -114,7 +117,8 @@ pub(crate) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Res
     Ok(new)
 }
 
-/// Returns the type of a subresource's objects: Scale, or else the type of the resource.
+/// Returns the type of the objects that a subresource reads and writes: Scale for `scale`, otherwise the type of the
+/// resource.
 pub(crate) fn type_of(resource: &Resource, subresource: Subresource) -> TypeRef<'_> {
     let scale = match subresource {
         Subresource::Scale => TypeRef::built_in("autoscaling/v1", "Scale"),

@@ -13,11 +13,12 @@ use crate::state::registry::Registry;
 use crate::state::service_network::ServiceNetwork;
 use crate::values::{items, items_mut, text};
 
-/// The first and the last node port that the server assigns.
+/// The first and the last node port that the server assigns to Services (the default range of kube-apiserver).
 const NODE_PORTS: (i64, i64) = (30_000, 32_767);
 
 impl Registry {
-    /// Sets the addresses and ports of a new or updated Service; 422 for wanted ones that are taken or not in range.
+    /// Assigns cluster IP addresses and node ports to a new or updated Service. 422 for an address or port in the
+    /// request that is taken or out of range.
     pub(crate) fn address_service(
         &mut self,
         object: &mut Value,
@@ -85,7 +86,8 @@ impl Registry {
             .collect()
     }
 
-    /// Returns the next free address of the service network; `None` if all are taken (SRV-IP-1: none is used twice).
+    /// Returns the next free address of the service network; `None` if all are taken (SRV-IP-1: no address is used
+    /// twice).
     fn next_address(&mut self) -> Option<String> {
         let last = self.service_network.last_offset();
         let taken = self.taken_addresses();
@@ -166,7 +168,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the next unused node port; 0 if all are used.
+    /// Returns the next free node port, neither used by another Service nor requested by this one; 0 if all are used.
     fn next_port(&mut self, used: &[i64], asked: &[(i64, i64)]) -> i64 {
         let (first, last) = NODE_PORTS;
         for _ in first..=last {
@@ -219,7 +221,8 @@ fn copy(spec: &mut Value, before: &Value, field: &str) {
     }
 }
 
-/// Copies the addresses and ports that an update of a Service leaves out from the stored one (`patchAllocatedValues`).
+/// Copies the addresses and ports that an update of a Service leaves out from the stored Service `before`, so that the
+/// Service keeps them (upstream: `patchAllocatedValues`).
 fn restore(spec: &mut Value, before: &Value) {
     if service::needs_address(before) && service::needs_address(spec) {
         if is_absent(spec, "clusterIP") {
@@ -282,7 +285,8 @@ fn agree(spec: &mut Value, before: Option<&Value>) {
     }
 }
 
-/// Sets `ipFamilies` and `ipFamilyPolicy` of a Service (upstream: `initIPFamilyFields`).
+/// Checks and sets `ipFamilies` and `ipFamilyPolicy` of a Service for a single-stack network (upstream:
+/// `initIPFamilyFields`).
 fn choose_families(
     spec: &mut Value,
     before: Option<&Value>,
@@ -326,7 +330,8 @@ fn refuse(errors: Vec<FieldError>) -> Result<(), Vec<FieldError>> {
     }
 }
 
-/// Removes the second address and family of a Service that becomes single-stack, unless the request changed them.
+/// Removes the second address and the second IP family of a Service that becomes single-stack, unless the request
+/// changes these lists itself.
 fn keep_first_family(spec: &mut Value, before: &Value) {
     for field in ["clusterIPs", "ipFamilies"] {
         if spec[field] == before[field]
@@ -337,7 +342,8 @@ fn keep_first_family(spec: &mut Value, before: &Value) {
     }
 }
 
-/// Returns the IP families of a Service: those in its spec and of its addresses, or else that of the network.
+/// Returns the IP families of a Service: those in its spec and of its cluster IP addresses; without any, the family of
+/// the network.
 fn named_families(spec: &Value, network: &ServiceNetwork) -> Result<Vec<Value>, Vec<FieldError>> {
     let (own, other) = (network.family(), network.other_family());
     let mut families = items(&spec["ipFamilies"]).to_vec();

@@ -1,5 +1,5 @@
-//! Machine: sets and checks fields that refer to classes, such as `priorityClassName` (upstream: the plugins Priority,
-//! DefaultStorageClass, RuntimeClass, DefaultIngressClass and PersistentVolumeClaimResize).
+//! Machine: sets and checks fields that refer to classes, such as `priorityClassName` (upstream: the admission plugins
+//! Priority, DefaultStorageClass, RuntimeClass, DefaultIngressClass and PersistentVolumeClaimResize).
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -16,34 +16,35 @@ use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// The annotations that mark the default StorageClass: the current and the older one.
+/// The annotations that mark a StorageClass as the default: the current annotation, and the older one from its beta.
 const DEFAULT_STORAGE: [&str; 2] = [
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 ];
 const DEFAULT_INGRESS: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
 
-/// The annotation that named a StorageClass before `storageClassName` existed.
+/// The annotation of a PersistentVolumeClaim with its StorageClass, from before the field `storageClassName`.
 const OLD_STORAGE: &str = "volume.beta.kubernetes.io/storage-class";
 const OLD_INGRESS: &str = "kubernetes.io/ingress.class";
 
 /// The priority and the preemption policy of a Pod if there is no default PriorityClass.
 const USUAL: (i64, &str) = (0, "PreemptLowerPriority");
 
-/// The PriorityClasses that every cluster has, with their values.
+/// The PriorityClasses that every cluster has, each with its priority (`value`).
 pub(crate) const SYSTEM: [(&str, i64); 2] = [
     ("system-cluster-critical", 2_000_000_000),
     ("system-node-critical", 2_000_001_000),
 ];
 
 impl WriteAdmission<'_> {
-    /// Returns whether this writes an object of this built-in kind, and not one of its subresources.
+    /// Returns whether this is a write of an object of this built-in kind, and not of one of its subresources.
     pub(crate) fn is_of(&self, group: &str, kind: &str) -> bool {
         let Self { target, .. } = self;
         target.subresource == Subresource::Main && target.resource.is(group, kind)
     }
 
-    /// Builds the 403 of an admission plugin. It names the object, or its `generateName` if there is no name yet.
+    /// Builds the 403 with which an admission plugin refuses a write. Its message names the object or, if this has no
+    /// name yet, its `generateName`.
     pub(crate) fn refusal(&self, object: &Value, why: &str) -> Status {
         let own = ["generateName", "name"].map(|field| metadata::text(object, field));
         let mut names = [self.name].into_iter().chain(own);
@@ -53,8 +54,8 @@ impl WriteAdmission<'_> {
 }
 
 impl Registry {
-    /// Sets the fields of a new object that come from classes, LimitRanges and ServiceAccounts, before webhooks see the
-    /// object. 403 for a class or account that does not exist or contradicts the object.
+    /// Sets fields of a new object from its classes, LimitRanges and ServiceAccount, before webhooks get the object.
+    /// 403 for a class or ServiceAccount that does not exist or contradicts a field of the object.
     pub(crate) fn admit_defaults(
         &mut self,
         admission: &WriteAdmission<'_>,
@@ -78,7 +79,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Checks a valid object: 403 beyond a limit, for a second default class, and for a claim that may not grow.
+    /// Runs the admission plugins that check an object after its validation. 403 for an object beyond a LimitRange, for
+    /// a second default class, for a claim that may not grow, and for other violations.
     pub(crate) fn admit_limits(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, _, old) = write;
         if admission.is_of("", "Pod") {
@@ -140,7 +142,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the default PriorityClass; of several, the one with the lowest value.
+    /// Returns the default PriorityClass; of several default classes, the one with the lowest priority.
     fn default_priority(&self) -> Option<&Arc<Stored>> {
         let all = self.objects(("scheduling.k8s.io", "priorityclasses"), None);
         all.filter(|class| class.value["globalDefault"] == true)
@@ -163,7 +165,7 @@ impl Registry {
         Err(admission.refusal(class, &why))
     }
 
-    /// Sets an object's class to the default class, if it names none; of several default classes, to the newest.
+    /// Sets the class of an object that names no class to the default class; of several default classes, to the newest.
     fn take_default(
         &self,
         object: &mut Value,
@@ -252,7 +254,8 @@ impl Registry {
         }
     }
 
-    /// Refuses a larger storage request of a PersistentVolumeClaim, unless it is bound and its class allows growth.
+    /// Refuses an update that raises the storage request of a PersistentVolumeClaim, unless the claim is bound and its
+    /// StorageClass allows expansion.
     fn check_growth(&self, (admission, claim, old): AdmittedWrite<'_>) -> Result<(), Status> {
         let Some(old) = old else {
             return Ok(());

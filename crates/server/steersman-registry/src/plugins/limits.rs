@@ -14,7 +14,7 @@ use crate::requests::metadata;
 use crate::state::registry::Registry;
 use crate::values::{items, items_mut, text};
 
-/// The annotation of a Pod that says which defaults it got from LimitRanges.
+/// The annotation of a Pod that lists the requests and limits which LimitRanges have set in it.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// Quantities by the name of their resource, such as `cpu`.
@@ -150,7 +150,8 @@ fn asked(holder: &Value) -> RequestsAndLimits {
     }
 }
 
-/// Returns what a Pod requests and may use: the sum over its concurrent containers, or one init container, if more.
+/// Returns the requests and limits of a whole Pod: for each resource, the sum over the containers that run at the same
+/// time or, if it is larger, the amount of an init container with the sidecars that run beside it.
 pub(crate) fn asked_by_pod(spec: &Value) -> RequestsAndLimits {
     let total = |part: &str| {
         let mut sum = Amounts::new();
@@ -211,10 +212,11 @@ fn check(limit: &Value, asked: &RequestsAndLimits, wrong: &mut Vec<String>) {
     }
 }
 
-/// The request and the limit of one resource, each `None` if not set.
+/// The request and the limit of one resource, such as `cpu`; `None` for one that is not set.
 type ResourcePair<'a> = (Option<&'a Quantity>, Option<&'a Quantity>);
 
-/// Checks a request and a limit against a bound of a LimitRange. Returns the message if they violate it.
+/// A function that checks a request and a limit against one bound of a LimitRange (min, max or the ratio), and returns
+/// the error message if they violate the bound.
 type BoundCheck = fn((&str, &str), Quantity, ResourcePair<'_>) -> Option<String>;
 
 fn too_little(
@@ -273,7 +275,8 @@ mod tests {
         Quantity::parse(amount).unwrap()
     }
 
-    /// The requests of containers that run at the same time add up; an init container only has to fit into the sum.
+    /// The requests of containers that run at the same time add up. An init container runs alone, so its request counts
+    /// only as far as it is larger than this sum.
     #[test]
     fn a_pod_requests_the_sum_of_its_concurrent_containers() {
         let container = |amount: &str| json!({"resources": {"requests": {"cpu": amount}}});

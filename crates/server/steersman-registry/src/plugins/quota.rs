@@ -1,8 +1,8 @@
 //! Machine: refuses writes that exceed a ResourceQuota (upstream: the plugin ResourceQuota), and keeps the usage in its
 //! status (upstream: the resource quota controller).
 //!
-//! As upstream, the limits that count are in the quota's status, where only the quota controller copies them from the
-//! spec. Without the controller, a quota limits nothing until a client writes its status.
+//! As upstream, writes are checked against the limits in the quota's status, to which the quota controller copies them
+//! from the spec. Without this controller, a quota limits nothing until a client writes its status.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::requests::options::Subresource;
 use crate::state::pending_work::QuotaTally;
 use crate::state::registry::Registry;
 
-/// For each resource name how much was added, and how much was removed.
+/// The amounts that writes have added to the usage of each resource, and those that they have removed.
 type QuotaDifference = BTreeMap<String, (Quantity, Quantity)>;
 
 fn quotas() -> StorageKey {
@@ -34,8 +34,8 @@ impl Registry {
         all.cloned().collect()
     }
 
-    /// Refuses with 403 a write that exceeds a quota, that lacks a request or limit which a quota requires, or that
-    /// meets a quota without usage in its status. Runs last, so that no write is counted that another check refuses.
+    /// Refuses with 403 a write that exceeds a quota, an object without a request or limit that a quota requires, and
+    /// any write while the status of a quota has no usage. Runs after all other checks of the write.
     pub(crate) fn admit_quota(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, object, old) = write;
         let resource = admission.target.resource;
@@ -106,7 +106,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Records a stored write or deletion that changes usage. Refused writes and dry runs never get here (QUOTA-2).
+    /// Records a stored write or deletion that changes the usage of quotas. Refused writes and dry runs do not call
+    /// this, so they are not counted (QUOTA-2).
     pub(crate) fn note_usage(
         &mut self,
         storage: &StorageKey,
@@ -133,8 +134,8 @@ impl Registry {
         }
     }
 
-    /// Updates the usage in the status of each quota by the recorded changes, in one write per quota (QUOTA-1). If the
-    /// quota itself changed, counts its usage anew.
+    /// Adds the writes and deletions that `note_usage` recorded to the status of each quota, in one write per quota
+    /// (QUOTA-1). If the quota itself was written, counts its usage anew.
     pub(crate) fn settle_quotas(&mut self) {
         let mut by_namespace: BTreeMap<Arc<str>, Vec<QuotaTally>> = BTreeMap::new();
         for tally in std::mem::take(&mut self.pending.tallies) {
@@ -158,7 +159,8 @@ impl Registry {
         }
     }
 
-    /// Adds the recorded changes to a quota's usage. Without the quota controller, the usage never decreases.
+    /// Adds recorded writes and deletions to the usage in a quota's status. Without the quota controller, the usage
+    /// never decreases.
     fn adjust(&mut self, quota: &Arc<Stored>, tallies: &[QuotaTally]) {
         let hard = amounts(&quota.lean()["status"]["hard"]);
         if hard.is_empty() {
@@ -228,7 +230,8 @@ impl Registry {
         if quota.holds(&after) {
             return;
         }
-        // Upstream, the controller writes a new count (`hard` is set), and the admission plugin a difference.
+        // As upstream, a new count (with `hard`) is a write of the quota controller, and a changed count one of the
+        // admission plugin.
         let manager = match hard {
             Some(_) => "kube-controller-manager",
             None => "kube-apiserver",
@@ -253,14 +256,15 @@ fn is_counted(admission: &WriteAdmission<'_>, storage: &StorageKey) -> bool {
     }
 }
 
-/// Returns what an object uses of the resources that a quota limits; `None` if the quota does not apply to it.
+/// Returns those limits of a quota that count objects of this kind; `None` if there are none, or if the object is not
+/// in the scopes of the quota.
 fn limited(quota: &Value, storage: &StorageKey, object: &Value) -> Option<Amounts> {
     let mut limited = amounts(&quota["status"]["hard"]);
     limited.retain(|name, _| covers(storage, name));
     (!limited.is_empty() && in_scopes(storage, &quota["spec"], object)).then_some(limited)
 }
 
-/// Returns by how much an amount has increased; zero if it has not.
+/// Returns the increase from `before` to `now`; zero if the amount has not increased.
 fn more(now: Quantity, before: Option<&Quantity>) -> Quantity {
     match before {
         None => now,

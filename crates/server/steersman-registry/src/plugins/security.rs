@@ -1,4 +1,5 @@
-//! Machine: refuses Pods that violate the pod security standard in their namespace's labels (upstream: PodSecurity).
+//! Machine: refuses Pods that violate the pod security standard in the labels of their namespace (upstream: the
+//! admission plugin PodSecurity).
 
 mod policy;
 mod pod;
@@ -23,7 +24,8 @@ use policy::{NamespacePolicy, Standard, StandardLevel};
 const MOST_PODS: usize = 3000;
 
 impl Registry {
-    /// Checks Pods, Pod templates and namespace labels; 403 for a violation by a Pod, 422 for invalid labels.
+    /// Checks Pods, objects with Pod templates, and labels of namespaces. 403 for a Pod that violates the enforced
+    /// standard, and 422 for invalid labels; a template that violates a standard only causes a warning.
     pub(crate) fn admit_security(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, object, _) = write;
         let resource = admission.target.resource;
@@ -50,7 +52,7 @@ impl Registry {
 
     fn policy_of(&self, namespace: &str) -> Option<(NamespacePolicy, bool)> {
         let found = self.object(("", "namespaces"), "", namespace)?;
-        // Most namespaces have none of these labels, which is seen without decoding them.
+        // A namespace without these labels, as most are, is skipped without decoding the object.
         let mut levels = policy::LEVELS.iter();
         levels.find(|key| found.label(key).is_some())?;
         let mut errors = Vec::new();
@@ -158,7 +160,8 @@ fn template<'a>(kind: &str, object: &'a Value) -> &'a Value {
     }
 }
 
-/// Returns whether an update of a Pod may matter for the standard: most fields that it reads cannot change.
+/// Returns whether an update of a Pod has to be checked again. Only a change of images, seccomp annotations or the list
+/// of containers matters, because the other fields that a standard checks are immutable.
 fn is_significant(pod: &Value, old: &Value) -> bool {
     const PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let is_annotated_anew = |key: &str| {

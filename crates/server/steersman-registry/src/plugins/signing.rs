@@ -15,14 +15,15 @@ use crate::state::registry::Registry;
 use crate::values::{items, items_mut, text};
 
 const GROUP: &str = "certificates.k8s.io";
-/// The signer for certificates of clients of the API server.
+/// The signer name for client certificates of the API server.
 const CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 
 pub(crate) fn is_request(resource: &Resource) -> bool {
     resource.is(GROUP, "CertificateSigningRequest")
 }
 
-/// Writes the user of the request into a new CertificateSigningRequest; a user that the client sent is dropped.
+/// Sets the user fields (`username`, `groups` and so on) of a new CertificateSigningRequest to the user that sent it,
+/// and drops those in the body, so that no client can request a certificate as another user.
 pub(crate) fn sign_for(user: &User, request: &mut Value) {
     let spec = metadata::members(&mut request["spec"]);
     for field in ["username", "uid", "groups", "extra"] {
@@ -31,7 +32,8 @@ pub(crate) fn sign_for(user: &User, request: &mut Value) {
     spec.extend(user.info().as_object().cloned().unwrap_or_default());
 }
 
-/// Sets the times of conditions that the client left out. While a condition's status stays, its transition time does.
+/// Sets those times of conditions that the client left out. The transition time changes only with the condition's
+/// status.
 pub(crate) fn time_conditions(request: &mut Value, old: &Value, now: Timestamp) {
     let now = Value::from(metadata::time(now));
     let before = items(&old["status"]["conditions"]);
@@ -54,8 +56,9 @@ pub(crate) fn time_conditions(request: &mut Value, old: &Value, now: Timestamp) 
 }
 
 impl Registry {
-    /// Checks a new CertificateSigningRequest, and writes to its subresources. 403 for a user without the permission to
-    /// approve or to sign for the signer, and for a client certificate in the group `system:masters`.
+    /// Checks a new CertificateSigningRequest, its approval, and a status write that changes its certificate or
+    /// conditions. 403 for a user without the permission to approve or to sign for the named signer, and for a client
+    /// certificate in the group `system:masters`.
     pub(crate) fn admit_signing(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, request, old) = write;
         if !is_request(admission.target.resource) {
@@ -88,7 +91,8 @@ impl Registry {
     }
 }
 
-/// Returns whether the certificate would be in the group `system:masters`, which may do everything.
+/// Returns whether a CertificateSigningRequest asks for a certificate in the group `system:masters`, which may do
+/// everything.
 fn asks_for_all(request: &Value) -> bool {
     // A request that does not parse is refused later by validation, with the same parser.
     let asked = SigningRequest::read(text(&request["spec"]["request"]));

@@ -8,14 +8,15 @@ use crate::requests::metadata;
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// The labels that are copied from a node to its Pods.
+/// The labels with the zone and the region, which Pods get from their node.
 const LABELS: [&str; 2] = [
     "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region",
 ];
 
 impl Registry {
-    /// Copies the zone and region labels of a Pod's node to the Pod; does nothing if the node does not exist.
+    /// Copies the zone and region labels of the node in `spec.nodeName` to a Pod. Does nothing if this node does not
+    /// exist.
     pub(crate) fn take_topology(&self, pod: &mut Value) {
         let node = self.object(("", "nodes"), "", text(&pod["spec"]["nodeName"]));
         for name in LABELS {

@@ -1,4 +1,5 @@
-//! Machine: computes how much of each resource an object uses up in a quota (upstream: `pkg/quota/v1/evaluator/core`).
+//! Machine: computes the amount of each resource that an object uses, to count it in quotas (upstream:
+//! `pkg/quota/v1/evaluator/core`).
 
 use serde_json::Value;
 use steersman_apimachinery::quantity::Quantity;
@@ -11,12 +12,13 @@ const OF_SERVICES: &[&str] = &[
     "count/services", "services", "services.nodeports", "services.loadbalancers",
 ];
 
-/// Kinds that quotas can also count by their plural alone: `secrets` as well as `count/secrets`.
+/// Storages of kinds that a quota can count under two names: by the plural alone, such as `secrets`, and by the newer
+/// name, such as `count/secrets`.
 const OLD_NAMES: &[&str] = &[
     "configmaps.", "resourcequotas.", "replicationcontrollers.", "secrets.",
 ];
 
-/// If a quota limits one of these, every container of a new Pod must set it.
+/// If a quota limits one of these resources, every container of a new Pod must set a request or limit for it.
 const NAMED_BY_ALL: &[&str] = &[
     "cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory",
 ];
@@ -31,12 +33,12 @@ pub(crate) fn may_change(storage: &StorageKey) -> bool {
     )
 }
 
-/// Returns whether quotas never count the objects of a kind: Events.
+/// Returns whether quotas never count the objects of a storage: true for both kinds of Kubernetes Events.
 pub(crate) fn is_ignored(storage: &StorageKey) -> bool {
     matches!(storage.as_str(), "events." | "events.events.k8s.io")
 }
 
-/// Returns the resource name that counts the objects of a kind, such as `count/deployments.apps`.
+/// Returns the name under which a quota limits the number of objects in a storage, such as `count/deployments.apps`.
 fn count_name(storage: &StorageKey) -> String {
     format!("count/{}", storage.as_str().trim_end_matches('.'))
 }
@@ -64,7 +66,8 @@ pub(crate) fn covers(storage: &StorageKey, resource: &str) -> bool {
     }
 }
 
-/// Returns whether a resource name is an extended one, such as `example.com/gpu`, and not of Kubernetes itself.
+/// Returns whether a resource name is that of an extended resource, such as `example.com/gpu`, and not of Kubernetes
+/// itself.
 fn is_announced(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/")
 }
@@ -92,7 +95,8 @@ pub(crate) fn usage(storage: &StorageKey, object: &Value) -> Amounts {
     used
 }
 
-/// Returns what a Pod uses, under all names that a quota may limit: `cpu` and `requests.cpu` mean the same.
+/// Returns the usage of a Pod from its requests and limits, under all names that a quota may use: `cpu` is the same as
+/// `requests.cpu`, for instance.
 fn computed(requests: Amounts, limits: Amounts) -> Amounts {
     let mut used = Amounts::from([("pods".to_owned(), Quantity::of(1))]);
     for (name, amount) in requests {
@@ -152,7 +156,8 @@ fn of_claim(claim: &Value) -> Amounts {
     used
 }
 
-/// Returns what containers of a Pod lack although a quota limits it, as in `limits.cpu for: a,b; memory for: a`.
+/// Lists the requests and limits that a quota requires and containers of a Pod do not set, such as
+/// `limits.cpu for: a,b; memory for: a`; `None` if all are set.
 pub(crate) fn unnamed(pod: &Value, limited: &Amounts) -> Option<String> {
     let mut missing = Vec::new();
     let names = NAMED_BY_ALL.iter().copied();
@@ -217,7 +222,8 @@ fn is_ending(spec: &Value) -> bool {
     seconds.is_some_and(|seconds| seconds >= 0)
 }
 
-/// Returns whether a quota's scope selector matches one of the names in `found`; an empty name counts as absent.
+/// Returns whether the operator and the values of a scope selector match one of the class names in `found`; an empty
+/// name counts as absent.
 fn names(found: &[&str], operator: &str, values: &Value) -> bool {
     let listed = |name: &&&str| has_text(values, name);
     let mut found = found.iter().filter(|name| !name.is_empty()).peekable();
@@ -231,7 +237,7 @@ fn names(found: &[&str], operator: &str, values: &Value) -> bool {
     }
 }
 
-/// Returns whether a Pod's affinity refers to Pods in other namespaces (the scope `CrossNamespacePodAffinity`).
+/// Returns whether a Pod's affinity names namespaces, which puts the Pod into the scope `CrossNamespacePodAffinity`.
 fn looks_across(affinity: &Value) -> bool {
     let across = |term: &Value| {
         !items(&term["namespaces"]).is_empty() || !term["namespaceSelector"].is_null()

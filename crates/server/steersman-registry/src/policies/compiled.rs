@@ -1,4 +1,4 @@
-//! Machine: keeps admission policies and webhooks compiled until one of them changes.
+//! Machine: caches the compiled admission policies and webhooks, and compiles them again after one was written.
 
 use std::sync::Arc;
 
@@ -15,13 +15,14 @@ use super::validation::Validating;
 /// The API group of admission policies and webhook configurations.
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 
-/// The policies of one kind that have at least one binding.
+/// The compiled validating policies, or the compiled mutating policies, that have at least one binding.
 type Policies<R> = Arc<Vec<BoundPolicy<R>>>;
 
-/// The compiled webhooks and policies of the server, sorted by the names of their objects.
+/// The compiled webhooks and policies of the server, sorted by the names of the policies and webhook configurations.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
-    /// The numbers in [`Presence`] for which policies and webhooks were compiled; 0 before the first time.
+    /// The values of `policies_edition` and `webhooks_edition` in [`Presence`] at the last compilation; 0 before the
+    /// first.
     policies_edition: u64,
     webhooks_edition: u64,
     pub(crate) validating: Policies<Validating>,
@@ -31,7 +32,8 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Compiles policies and webhooks again if one was written since the last call, so none is outdated (ADM-4).
+    /// Returns the compiled policies and webhooks. Compiles them again if one was written since the last call (ADM-4:
+    /// a write is never judged by an outdated policy).
     pub(crate) fn renewed(&mut self, store: &Store, presence: &Presence) -> &Self {
         if self.policies_edition != presence.policies_edition {
             self.validating = bound(store);

@@ -14,7 +14,7 @@ use crate::values::items;
 #[derive(Debug)]
 pub(crate) struct Mutating {
     pub(crate) mutations: Vec<Mutation>,
-    /// Whether the policy runs again if the object changes after it (`reinvocationPolicy: IfNeeded`).
+    /// Whether the policy runs a second time if the object changes after its run (`reinvocationPolicy: IfNeeded`).
     pub(crate) again: bool,
 }
 
@@ -27,7 +27,8 @@ pub(crate) enum Mutation {
 #[derive(Debug)]
 pub(crate) struct Changed {
     pub(crate) object: Json,
-    /// Whether unknown fields in the result are errors. For an apply configuration, they were refused before.
+    /// Whether unknown fields in `object` are errors: after a JSON patch. The fields of an apply configuration were
+    /// checked before.
     pub(crate) strict: bool,
 }
 
@@ -51,7 +52,8 @@ impl Rules for Mutating {
 }
 
 impl Mutation {
-    /// Compiles one mutation: an expression with an `Object` as its value or, for `JSONPatch`, a list of operations.
+    /// Compiles one item of `spec.mutations`: a CEL expression that returns an `Object` (`ApplyConfiguration`) or a
+    /// list of patch operations (`JSONPatch`).
     pub(crate) fn of(environment: &Environment, mutation: &Json) -> Option<Self> {
         match mutation["patchType"].as_str()? {
             "ApplyConfiguration" => {
@@ -68,7 +70,8 @@ impl Mutation {
         }
     }
 
-    /// Returns the object after the mutation; `None` if a `test` operation of the patch fails. Fails with a message.
+    /// Returns the object after the mutation; `None` if a `test` operation of the JSON patch does not hold, so that the
+    /// object stays as it is. Fails with a message if the expression or the patch fails.
     pub(crate) fn change(
         &self,
         policy: &Policy,

@@ -15,7 +15,7 @@ use steersman_cel::{
 use crate::values::{has_text, items, text};
 use crate::webhook::RegisteredWebhook;
 
-/// Maximum cost of all expressions of one policy in one evaluation.
+/// Maximum cost of one evaluation of a policy, in CEL cost units: of all its expressions together.
 pub(crate) const BUDGET: u64 = 10_000_000;
 
 #[derive(Debug)]
@@ -38,19 +38,20 @@ pub(crate) struct Policy {
     variables: Vec<(String, Expression)>,
 }
 
-/// An admission policy with its compiled validations or mutations (`rules`).
+/// An admission policy with its bindings and its compiled validations or mutations (`rules`).
 #[derive(Debug)]
 pub(crate) struct BoundPolicy<R> {
     pub(crate) policy: Policy,
     pub(crate) rules: R,
 }
 
-/// The compiled validations or mutations of a policy.
+/// The part of a policy that differs between validating policies (their validations) and mutating ones (mutations).
 pub(crate) trait Rules {
-    /// The plural names of the kind of policies, and of the kind of its bindings.
+    /// The plural names of the policy's kind and of the kind of its bindings.
     const PLURALS: (&'static str, &'static str);
 
-    /// Compiles the spec of a policy; `environment` has the variables that its expressions may use.
+    /// Compiles the validations or mutations in the spec of a policy; `environment` declares the variables that their
+    /// expressions may use.
     fn compile(environment: Environment, spec: &Json) -> Self;
 }
 
@@ -58,7 +59,7 @@ pub(crate) trait Rules {
 pub(crate) struct Binding {
     pub(crate) name: String,
     pub(crate) constraints: Option<Constraints>,
-    /// The reference of the binding to parameter objects (`paramRef`); null if it has none.
+    /// The binding's `paramRef`, which selects the parameter objects of the policy; null if the binding has none.
     pub(crate) param: Json,
     pub(crate) denies: bool,
     pub(crate) warns: bool,
@@ -66,15 +67,16 @@ pub(crate) struct Binding {
 
 #[derive(Debug)]
 pub(crate) struct ExpressionVariables<'a> {
-    /// The variable `request`: the `request` of an AdmissionReview, with the objects.
+    /// The variable `request`: the `request` of an AdmissionReview, also with `object` and `oldObject`.
     pub(crate) request: Json,
     pub(crate) params: &'a Json,
-    /// The variable `namespaceObject`; null for cluster-scoped objects, and for the match conditions of webhooks.
+    /// The variable `namespaceObject`: the Namespace of the object. Null for cluster-scoped objects, and in the match
+    /// conditions of webhooks.
     pub(crate) namespace: Json,
     pub(crate) asker: RequestAuthorizer<'a>,
 }
 
-/// The authorizer that expressions ask about the user of the request.
+/// The variable `authorizer`, with which CEL expressions check permissions of the user of the request.
 #[derive(Debug)]
 pub(crate) struct RequestAuthorizer<'a> {
     pub(crate) authorizer: Authorizer<'a>,
@@ -115,8 +117,8 @@ impl<R: Rules> BoundPolicy<R> {
 }
 
 impl Policy {
-    /// Compiles the parts that validating and mutating policies share. Also returns the environment with the variables
-    /// that the validations or mutations of the policy may use.
+    /// Compiles the bindings, match conditions and variables of a policy. Also returns the environment that declares
+    /// these variables, to compile the validations or mutations.
     fn compile<'a>(policy: &Json, bindings: impl Iterator<Item = &'a Json>) -> (Self, Environment) {
         let name = text(&policy["metadata"]["name"]);
         let spec = &policy["spec"];
@@ -147,8 +149,8 @@ impl Policy {
         (policy, environment)
     }
 
-    /// Returns whether the match conditions are true. If they cannot be evaluated, they are false with
-    /// `failurePolicy: Ignore`, and otherwise the error is returned.
+    /// Returns whether all match conditions of the policy are true. If one cannot be evaluated, returns false with
+    /// `failurePolicy: Ignore`, and otherwise fails with the error's message.
     pub(crate) fn is_met(&self, values: &[(&str, Value<'_>)]) -> Result<bool, String> {
         let held = all_hold(&self.conditions, values);
         if self.ignores_failure {
@@ -181,7 +183,8 @@ impl Binding {
             constraints: resources.is_object().then(|| {
                 let mut resources = resources.clone();
                 if items(&resources["resourceRules"]).is_empty() {
-                    // A binding without `resourceRules` matches every write that its policy matches.
+                    // Without `resourceRules`, a binding must match every write that its policy matches, so it gets a
+                    // rule for all.
                     resources["resourceRules"] = json!([{"operations": ["*"], "apiGroups": ["*"],
                         "apiVersions": ["*"], "resources": ["*/*"]}]);
                 }
@@ -195,7 +198,8 @@ impl Binding {
 }
 
 impl ExpressionVariables<'_> {
-    /// Returns the variables of expressions, by name. Fails if the JSON of one does not have the declared type.
+    /// Returns the name and the CEL value of each variable. Fails with a message if the JSON of a variable does not
+    /// have the type that is declared for it.
     pub(crate) fn values(&self) -> Result<Vec<(&'static str, Value<'_>)>, String> {
         let namespace = if self.namespace.is_null() {
             Value::Null

@@ -1,9 +1,9 @@
-//! Machine: keeps track of whether any webhooks, policies or quotas exist.
+//! Machine: knows without reading the store whether any webhooks, admission policies or quotas exist.
 
 use steersman_schema::resource::StorageKey;
 use steersman_store::Store;
 
-/// The configurations that apply to writes of other kinds, as the names of their storages: `<plural>.<group>`.
+/// The storages (`<plural>.<group>`) of webhook configurations.
 const WEBHOOKS: [&str; 2] = [
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
@@ -18,22 +18,23 @@ const MUTATING: [&str; 2] = [
 ];
 const QUOTAS: [&str; 1] = ["resourcequotas."];
 
-/// Whether webhooks, policies and quotas exist. Every request needs to know, and most servers have none, so the answer
-/// is kept and not read from the store.
+/// Whether webhooks, admission policies and quotas exist. Every write asks this, and most servers have none, so these
+/// flags spare a look into the store.
 ///
-/// It is computed anew at every write of one of these kinds (ADM-3: never outdated).
+/// Each write of a webhook configuration, policy, binding or quota updates the flags (ADM-3: never outdated).
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Presence {
     pub(crate) webhooks: bool,
     pub(crate) quotas: bool,
-    /// The number of writes of webhook configurations; webhooks compiled at a smaller number are outdated.
+    /// The number of writes and deletions of webhook configurations; webhooks compiled at a smaller number are
+    /// outdated.
     pub(crate) webhooks_edition: u64,
     /// Whether any binding of a validating policy exists; a policy without bindings does nothing.
     pub(crate) validating_policies: bool,
-    /// Whether any binding of a mutating policy exists.
+    /// Whether any binding of a mutating policy exists; a policy without bindings does nothing.
     pub(crate) mutating_policies: bool,
-    /// The number of writes of policies and bindings; policies compiled at a smaller number are outdated.
+    /// The number of writes and deletions of policies and bindings; policies compiled at a smaller number are outdated.
     pub(crate) policies_edition: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Machine: the resources that the server serves, found by path or by storage.
+//! Machine: the catalogue of the resources that the server serves: finds them by path, storage or kind.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::sync::Arc;
 use steersman_schema::builtin::{built_in, is_on_by_default};
 use steersman_schema::resource::{Resource, StorageKey};
 
-/// The resources that the server serves. `version` increases with each change of them.
+/// The resources that the server serves, one per version. The number `version` increases when a resource is added,
+/// changed or removed.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     pub(crate) all: Vec<Arc<Resource>>,
@@ -14,13 +15,14 @@ pub(crate) struct Catalogue {
     pub(crate) version: u64,
     /// Whether any resource has a conversion webhook.
     pub(crate) converts: bool,
-    /// For earlier editions of CRDs (an edition lasts while the spec and the accepted names are unchanged) the revision
-    /// at which each ended. Only revisions that were not compacted at the last change are kept (SRV-WATCH-5).
+    /// The revision at which an earlier edition of a CRD ended, by storage and edition. (An edition is a period with
+    /// the same spec and accepted names.) Ends that were compacted are forgotten at the next change (SRV-WATCH-5).
     ended: HashMap<(StorageKey, u64), u64>,
 }
 
 impl Catalogue {
-    /// Creates the catalogue of the built-in kinds; `is_enabled` decides about kinds that are off by default.
+    /// Creates the catalogue of the built-in kinds. A kind that is off by default is served only if `is_enabled` is
+    /// true for it.
     pub(crate) fn new(is_enabled: impl Fn(&Resource) -> bool) -> Self {
         let served = |one: &Resource| is_on_by_default(one) || is_enabled(one);
         let all = built_in().into_iter().filter(served);
@@ -42,7 +44,7 @@ impl Catalogue {
         all.any(|one| one.group == group && one.version == version)
     }
 
-    /// Returns the resource with this storage; of several versions, the preferred one.
+    /// Returns the served resource with this storage, in its preferred version.
     pub(crate) fn of_storage(&self, storage: &StorageKey) -> Option<&Arc<Resource>> {
         let mut all = self.all.iter();
         all.find(|resource| resource.storage == *storage)
@@ -63,7 +65,8 @@ impl Catalogue {
         })
     }
 
-    /// Returns whether upstream decodes this `apiVersion` for a built-in resource, whether served or not.
+    /// Returns whether upstream can decode this `apiVersion` of a built-in resource, even if it is no longer served:
+    /// then the error message is another one than for an unknown version.
     pub(crate) fn reads_version(&self, resource: &Resource, api_version: &str) -> bool {
         let (kind, plural) = (resource.kind.as_str(), resource.plural.as_str());
         let retired = match api_version {
@@ -86,8 +89,8 @@ impl Catalogue {
             })
     }
 
-    /// Replaces a CRD's resources by those of the edition that began at the revision `edition`, which may be the
-    /// current one. Forgets the ends of editions up to the revision `compacted`.
+    /// Replaces the resources of a CRD by `resources`; `edition` is the revision at which their edition began (see
+    /// `ended`), and may be that of the replaced resources. Forgets editions that ended up to the revision `compacted`.
     pub(crate) fn install(
         &mut self,
         storage: &StorageKey,
@@ -109,8 +112,8 @@ impl Catalogue {
     /// Returns the revision at which the CRD edition of a resource ended; `None` for the current edition and built-in
     /// kinds.
     ///
-    /// Returns 0 for an end that was forgotten (SRV-WATCH-5): a watch of that edition has either seen the changes
-    /// before the end, or can read none of them any more.
+    /// Returns 0 for an end that was forgotten because it was compacted (SRV-WATCH-5): a watch of that edition has
+    /// either seen all changes before the end, or can no longer read them.
     pub(crate) fn end_of_edition(&self, resource: &Resource) -> Option<u64> {
         let served = self.of_storage(&resource.storage);
         if resource.built_in || served.is_some_and(|served| served.edition == resource.edition) {

@@ -1,4 +1,4 @@
-//! Machine: the names that all CRDs have, so that the names of a CRD are checked without decoding the others.
+//! Machine: keeps the accepted names of all CRDs, to find conflicts of a CRD's names without decoding other CRDs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +13,11 @@ pub(crate) struct ClaimedNames(BTreeMap<StorageKey, Claim>);
 #[derive(Debug)]
 struct Claim {
     group: String,
-    /// The plural, singular and short names of the CRD.
+    /// The plural, singular and short names that were accepted for the CRD.
     resources: Vec<String>,
-    /// The kind and the list kind of the CRD.
+    /// The kind and the list kind that were accepted for the CRD.
     kinds: Vec<String>,
-    /// Whether one of the names was refused, because another CRD has it.
+    /// Whether one of the names in the CRD's spec was refused, because another CRD has this name.
     is_refused: bool,
 }
 
@@ -49,7 +49,7 @@ impl ClaimedNames {
         self.0.clear();
     }
 
-    /// Returns all names of resources, and all kinds, that other CRDs of the same group have.
+    /// Returns the names of resources and the kinds that are taken in `group`: those of all CRDs except `own`.
     pub(crate) fn of_others(
         &self,
         group: &str,
@@ -65,7 +65,8 @@ impl ClaimedNames {
         (resources, kinds)
     }
 
-    /// Returns the CRDs of a group with a name that was refused and may be free later.
+    /// Returns the storages of the CRDs in a group with a refused name, which are judged again when a name becomes
+    /// free.
     pub(crate) fn refused(&self, group: &str) -> Vec<StorageKey> {
         let all = self.0.iter();
         let refused = all.filter(|(_, claim)| claim.is_refused && claim.group == group);
@@ -73,7 +74,8 @@ impl ClaimedNames {
     }
 }
 
-/// Returns the text, or the texts in the list, of a field; empty ones are left out.
+/// Returns the names in a field of a CRD, which is one text (such as `plural`) or a list (`shortNames`). Leaves out
+/// empty names.
 pub(crate) fn names_in(field: &Value) -> impl Iterator<Item = &str> {
     one_or_many(field).filter(|name| !name.is_empty())
 }

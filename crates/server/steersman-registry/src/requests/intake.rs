@@ -1,4 +1,4 @@
-//! Machine: decodes and checks objects from clients: options, kind, unknown fields, defaults, validation.
+//! Machine: decodes and checks what clients send: query parameters, kind, unknown fields, defaults, validation.
 
 use serde_json::Value;
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
@@ -12,10 +12,11 @@ use super::options::WriteOptions;
 use super::{manager, metadata};
 use crate::values::{items, text};
 
-/// The name of the scheme of the built-in kinds in kube-apiserver's messages: the line of Go that creates the scheme.
+/// The name of the Go scheme with the built-in kinds, as kube-apiserver's error messages print it: the line of Go code
+/// that creates the scheme.
 pub(crate) const LEGACY_SCHEME: &str = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
 
-/// What happens to fields in a request that the object's kind does not have (`fieldValidation`).
+/// The query parameter `fieldValidation`: whether fields that the object's kind does not have are refused or dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldValidation {
     /// Fields that the kind does not have are dropped without a warning.
@@ -26,7 +27,7 @@ pub enum FieldValidation {
     Strict,
 }
 
-/// Where a written object comes from, which decides about the wording of some errors.
+/// The kind of request that a written object comes from. It decides about pruning and the wording of some errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ObjectOrigin {
     /// The client sent the object in a POST or PUT.
@@ -36,8 +37,8 @@ pub(crate) enum ObjectOrigin {
         /// Whether the patch changed anything in `metadata`.
         reached_metadata: bool,
     },
-    /// The object is the result of an apply, which has checked it against its type. So a custom resource gets its
-    /// defaults and is not pruned; a null that the schema does not allow is refused later.
+    /// The object is the result of a server-side apply, which has checked it against its type. So a custom resource
+    /// gets its defaults, but is not pruned; a null that the schema does not allow is refused later.
     Apply,
 }
 
@@ -103,7 +104,8 @@ pub(crate) fn refuse_options(kind: &str, errors: &[FieldError]) -> Result<(), St
     }
 }
 
-/// Refuses a body of another kind or version. If a built-in object names none, sets them.
+/// Refuses with 400 or 422 a body with another kind or version than the resource. A body of a built-in kind may name
+/// neither; then sets both.
 pub(crate) fn check_kind(
     catalogue: &Catalogue,
     resource: &Resource,
@@ -169,14 +171,15 @@ fn check_built_in<'a>(
     Err(metadata::unhandled((version, kind), &resource.kind, &why))
 }
 
-/// Returns package and name of the Go type of a built-in resource, and the Go scheme that knows the type; for messages.
+/// Returns the package and the name of a built-in resource's Go type, and the Go scheme that knows this type, for
+/// error messages as in kube-apiserver.
 pub(crate) fn go_type_of(resource: &Resource) -> (&str, &str, &str) {
     let group = resource.group.split('.').next().unwrap_or_default();
     let package = if group.is_empty() { "core" } else { group };
     (package, &resource.kind, LEGACY_SCHEME)
 }
 
-/// Returns upstream's message that an object cannot be converted to a Go type, because its kind is another one.
+/// Returns upstream's error message for an object of another kind than the Go type to which it is decoded.
 pub(crate) fn unconvertible(
     catalogue: &Catalogue,
     (package, wanted, scheme): (&str, &str, &str),
@@ -191,7 +194,8 @@ pub(crate) fn unconvertible(
     format!("no kind {kind} is registered for version {version} in scheme \"{scheme}\"")
 }
 
-/// Decodes an object of the right kind: checks types, drops or refuses unknown fields, sets defaults. Returns warnings.
+/// Decodes an object that has the kind of the resource: checks types, drops or refuses unknown fields, and sets the
+/// defaults of a custom resource. Returns warnings about unknown fields.
 pub(crate) fn decode(
     resource: &Resource,
     object: &mut Value,
@@ -223,7 +227,7 @@ pub(crate) fn decode(
         json::write_whole(object);
     } else {
         let definition = is_definition(resource);
-        // A CRD is decoded in the next step, so this one only checks a copy.
+        // Only checks the types of a CRD, in a copy: `crd::decode` below decodes the CRD and finds its unknown fields.
         let mut copy = definition.then(|| object.clone());
         let read = copy.as_mut().unwrap_or(object);
         let read = types::decode(&resource.api_version(), &resource.kind, read)
@@ -237,7 +241,8 @@ pub(crate) fn decode(
     judge_unknown(&unknown, validation).map_err(|why| refuse(metadata::undecodable(resource, &why)))
 }
 
-/// Returns the warnings about unknown fields; with strict validation, fails with the message about them.
+/// Turns the unknown fields of an object into warnings. With `FieldValidation::Strict`, fails with an error message
+/// about them, and with `Ignore` returns nothing.
 pub(crate) fn judge_unknown(
     unknown: &[String],
     validation: FieldValidation,
@@ -253,7 +258,7 @@ pub(crate) fn judge_unknown(
     }
 }
 
-/// Decodes an object, and returns the warnings about its unknown fields.
+/// Decodes an object as the body of a POST or PUT, and returns the warnings about its unknown fields.
 ///
 /// # Errors
 /// 400 for an object that does not decode.
@@ -261,7 +266,7 @@ pub fn unknown_fields(resource: &Resource, object: &mut Value) -> Result<Vec<Str
     decode(resource, object, ObjectOrigin::Body, FieldValidation::Warn)
 }
 
-/// Turns the decoder's 400 into a 422 that is about the patch, because the result of the patch does not decode.
+/// Turns the decoder's 400 for the result of a patch into a 422 about the patch. Other errors stay as they are.
 pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Status {
     match undecodable_reason(kind, &status) {
         Some(why) => invalid_patch(sent, why),
@@ -269,13 +274,13 @@ pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Statu
     }
 }
 
-/// Returns the decoder's reason from its refusal; `None` if the status is another error.
+/// Extracts from a decoder's refusal the reason why the object does not decode; `None` if the status is another error.
 pub(crate) fn undecodable_reason<'a>(kind: &str, status: &'a Status) -> Option<&'a str> {
     let lead = format!("cannot be handled as a {kind}: ");
     status.message.split_once(&lead).map(|(_, why)| why)
 }
 
-/// Builds the 422 that refuses a patch; `sent` is the text of the refused value.
+/// Builds the 422 that refuses a patch because of `why`; `sent` is the text that the error prints as the wrong value.
 pub(crate) fn invalid_patch(sent: &str, why: &str) -> Status {
     let error = FieldError::invalid("patch", &go::quote(sent), why);
     Status::invalid(GroupResource::new("", ""), "", &[error])
@@ -312,7 +317,7 @@ pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>)
     messages
 }
 
-/// Brings a decoded object into the form in which it is stored, with defaults.
+/// Sets the defaults of a decoded built-in object or CRD. Custom resources got theirs when they were decoded.
 pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     if resource.built_in {
         defaults::apply(resource, object);
@@ -322,7 +327,8 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Validates a whole object and returns its errors; `old` is the stored object in an update. Adds to `warnings`.
+/// Validates a whole object and returns its errors; `old` is the stored object in an update. Warnings are appended to
+/// `warnings`.
 pub(crate) fn check(
     resource: &Resource,
     object: &Value,

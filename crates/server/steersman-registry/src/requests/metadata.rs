@@ -1,4 +1,4 @@
-//! Machine: the metadata of objects: decoding, fields that only the server sets, and fields that cannot change.
+//! Machine: decodes and checks the metadata of objects, and keeps fields that only the server may set or change.
 
 use serde_json::{Map, Value, json};
 pub use steersman_apimachinery::json::members;
@@ -14,12 +14,12 @@ pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// Returns the metadata of an object; sets it to an empty JSON object if it is absent or something else.
+/// Returns the metadata of an object. If it is absent or no JSON object, sets it to an empty JSON object first.
 pub fn of(object: &mut Value) -> &mut Map<String, Value> {
     map_in(members(object), "metadata")
 }
 
-/// Returns the JSON object in a field; sets it to an empty one if it is absent or something else.
+/// Returns the JSON object in a field. If the field is absent or no JSON object, sets it to an empty one first.
 pub(crate) fn map_in<'a>(
     members: &'a mut Map<String, Value>,
     field: &str,
@@ -27,7 +27,8 @@ pub(crate) fn map_in<'a>(
     self::members(members.entry(field).or_insert(Value::Null))
 }
 
-/// Returns the list in a field; sets it to an empty one if it is absent. `None` if the value is no list.
+/// Returns the list in a field, and sets an absent field to an empty list first. `None` if the field has a value that
+/// is no list.
 pub(crate) fn list_in<'a>(
     members: &'a mut Map<String, Value>,
     field: &str,
@@ -52,7 +53,8 @@ pub(crate) fn decode(
     }
     let metadata = of(object);
     metadata.retain(|name, _| name != "selfLink" && name != "managedFields");
-    // As upstream, a custom resource's metadata is decoded apart from its other fields.
+    // Upstream decodes the metadata of a custom resource apart from its other fields, so the field paths in error
+    // messages start in the metadata and not at the object.
     unknown.extend(types::decode_metadata(metadata, resource.built_in).map_err(refuse)?);
     metadata.retain(|name, value| match value {
         Value::Object(members) => !members.is_empty(),
@@ -67,7 +69,7 @@ pub(crate) fn undecodable(resource: &Resource, why: &str) -> Status {
     unhandled((&resource.version, &resource.kind), &resource.kind, why)
 }
 
-/// Builds the 400 that an object of this `apiVersion` and kind does not decode as `wanted`.
+/// Builds the 400 for an object with this `apiVersion` and kind that does not decode as the kind `wanted`.
 pub(crate) fn unhandled((version, kind): (&str, &str), wanted: &str, why: &str) -> Status {
     let short = go::quote(version.rsplit('/').next().unwrap_or_default());
     Status::bad_request(format!(
@@ -92,7 +94,8 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
         let detail = "name or generateName is required";
         errors.push(FieldError::required("metadata.name", detail));
     } else if new {
-        // On an update the name is not checked again: another version or group of the kind may have other rules.
+        // An update does not check the name again: the object may have been created in another version or group of its
+        // kind, with other rules for names.
         let wrong = names::check_name(resource.names, name);
         errors.extend(invalid("metadata.name", name, wrong));
     }
@@ -101,7 +104,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
     errors
 }
 
-/// Copies the metadata that only the server sets from the stored object to the new one.
+/// Copies the metadata that only the server sets, such as `creationTimestamp`, from the stored object to the new one.
 pub(crate) fn keep(new: &mut Value, old: &Value) {
     let metadata = of(new);
     for field in ["creationTimestamp", "generation", "namespace"] {
@@ -114,8 +117,8 @@ pub(crate) fn keep(new: &mut Value, old: &Value) {
     }
 }
 
-/// Validates the metadata of an update: first as that of a new object, then against the old metadata, and then by the
-/// rules of the kind. As upstream, each check reports its own errors, even the same error twice.
+/// Validates the metadata of an update: first on its own, then against the old metadata, and then by the `checks` of
+/// the kind. As upstream, each step reports its own errors, so an error can occur twice.
 pub(crate) fn validate_update(
     resource: &Resource,
     checks: &[MetadataCheck],
@@ -142,8 +145,8 @@ fn check_finalizers(resource: &Resource, object: &Value, errors: &mut Vec<FieldE
     }
 }
 
-/// Returns the errors of metadata fields that an update changes although they cannot change, and then `attached`, the
-/// errors of labels, annotations and owners (upstream: `ValidateObjectMetaAccessorUpdate`).
+/// Returns an error for each immutable metadata field that an update changes, and then `attached`, the errors of
+/// labels, annotations and owner references (upstream: `ValidateObjectMetaAccessorUpdate`).
 fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let (new, old) = (&new["metadata"], &old["metadata"]);
@@ -172,9 +175,9 @@ fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<Fiel
     errors
 }
 
-/// Kinds that upstream compares with `reflect.DeepEqual`, for which an empty list or map differs from an absent one,
-/// and only absent ones are stored. So each write with an empty one raises the generation. All others are compared with
-/// `Semantic.DeepEqual`.
+/// Kinds for which an update that sends an empty list or map raises the generation: upstream compares them with
+/// `reflect.DeepEqual`, where the sent empty list differs from the stored object, which omits it. All other kinds are
+/// compared with `Semantic.DeepEqual`.
 const COUNTING_EMPTY: [(&str, &str); 3] = [
     ("networking.k8s.io", "NetworkPolicy"),
     (
@@ -186,14 +189,15 @@ const COUNTING_EMPTY: [(&str, &str); 3] = [
     ),
 ];
 
-/// Returns whether an update with this object raises the generation because it sends an empty list or map.
+/// Returns whether an update with the object `sent` raises the generation just because it has an empty list or map
+/// (see `COUNTING_EMPTY`).
 pub(crate) fn counts_empty(resource: &Resource, sent: &Value) -> bool {
     let is_counting = |(group, kind): &(&str, &str)| resource.built_in && resource.is(group, kind);
     COUNTING_EMPTY.iter().any(is_counting)
         && types::has_empty(&resource.api_version(), &resource.kind, sent)
 }
 
-/// Raises the generation by 1 if the update changes the desired state (SRV-REG-3: only then).
+/// Raises `metadata.generation` by 1 if the update changes the desired state, and not otherwise (SRV-REG-3).
 pub(crate) fn raise_generation(
     resource: &Resource,
     new: &mut Value,
@@ -236,7 +240,8 @@ pub(crate) fn assign(members: &mut Map<String, Value>, field: &str, value: Optio
     };
 }
 
-/// Keeps those items of a metadata list for which `keep` is true, and removes the list if it is empty then.
+/// Keeps those items of a list in the metadata, such as `finalizers`, for which `keep` is true. Removes the list if
+/// none is left.
 pub(crate) fn retain_items(object: &mut Value, field: &str, keep: impl FnMut(&Value) -> bool) {
     let fields = of(object);
     if let Some(list) = fields.get_mut(field).and_then(Value::as_array_mut) {
@@ -247,7 +252,7 @@ pub(crate) fn retain_items(object: &mut Value, field: &str, keep: impl FnMut(&Va
     }
 }
 
-/// Adds an item to a list in a field, unless the list has it.
+/// Appends an item to the list in a field, unless the list has an equal item. Creates an absent list.
 pub(crate) fn add_item(fields: &mut Map<String, Value>, field: &str, item: Value) {
     if let Some(list) = list_in(fields, field)
         && !list.contains(&item)

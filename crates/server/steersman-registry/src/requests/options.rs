@@ -1,4 +1,4 @@
-//! Words: the parameters of verbs such as list and create, and their results.
+//! Words: the parameters and the results of verbs such as list and create.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -31,7 +31,7 @@ pub enum Subresource {
     Approval,
 }
 
-/// What a verb reads or writes: an object, a part of it, or all objects of a resource.
+/// The target of a verb: one object, a subresource of an object, or all objects of a resource.
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectTarget<'a> {
     /// The resource, in the version that the request names.
@@ -62,7 +62,7 @@ impl<'a> ObjectTarget<'a> {
         Self::object(resource, namespace, "")
     }
 
-    /// Returns the target for this subresource of the object.
+    /// Returns the same target for a subresource of the object.
     #[must_use]
     pub fn part(mut self, subresource: Subresource) -> Self {
         self.subresource = subresource;
@@ -96,7 +96,7 @@ impl PatchKind {
         "application/apply-patch+yaml",
     ];
 
-    /// The content types of patches of built-in kinds.
+    /// The content types that `from_content_type` accepts for built-in kinds, in the order of error messages.
     pub const OF_BUILT_IN: &'static [&'static str] = &[
         "application/json-patch+json",
         "application/merge-patch+json",
@@ -133,7 +133,8 @@ pub struct ListQuery {
     pub limit: i64,
     /// `continue`: the token of the previous page, which a watch refuses.
     pub continue_token: Option<String>,
-    /// `resourceVersion`. A watch without a version, or with `0`, starts with an `ADDED` event per object.
+    /// `resourceVersion`: the revision that a list reads, or after which a watch starts. A watch without it, or with
+    /// `0`, starts with an `ADDED` event per existing object.
     pub resource_version: Option<String>,
     /// `resourceVersionMatch`: `Exact` or `NotOlderThan`; for a watch only the latter, with `sendInitialEvents`.
     pub resource_version_match: Option<String>,
@@ -143,14 +144,15 @@ pub struct ListQuery {
     pub allow_bookmarks: bool,
 }
 
-/// The query parameters of a create, update or patch, not checked. Webhooks get them serialised as the options.
+/// The query parameters of a create, update or patch, not checked yet. Webhooks get them as JSON in the field `options`
+/// of the AdmissionReview.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteOptions {
-    /// All values of `dryRun`; `All` is the only valid value.
+    /// All values of the parameter `dryRun`: with `All`, the only valid value, nothing is stored.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dry_run: Vec<String>,
-    /// `fieldManager`: the name of the owner of the fields that the write changes.
+    /// `fieldManager`: the name that becomes the owner of the changed fields in managedFields.
     #[serde(skip_serializing_if = "is_blank")]
     pub field_manager: Option<String>,
     /// The `User-Agent` header. Its start is the name of the field manager if `fieldManager` is absent.
@@ -162,7 +164,8 @@ pub struct WriteOptions {
     /// `fieldValidation`: `Ignore`, `Warn` (also if absent) or `Strict`.
     #[serde(skip_serializing_if = "is_blank")]
     pub field_validation: Option<String>,
-    /// `force`: whether an apply takes over fields in conflict. Only an apply may have it.
+    /// `force`: whether an apply takes over fields that other managers own, instead of failing with 409. Only an apply
+    /// may have this parameter.
     #[serde(skip)]
     pub force: Option<bool>,
 }
@@ -172,17 +175,20 @@ fn is_blank(text: &Option<String>) -> bool {
     text.as_deref().is_none_or(str::is_empty)
 }
 
-/// The body or the query parameters of a delete (`DeleteOptions`). Webhooks get them serialised as the options.
+/// The body or the query parameters of a delete (`DeleteOptions`). Webhooks get them as JSON in the field `options` of
+/// the AdmissionReview.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeleteOptions {
     /// All values of `dryRun`: with `All`, the only valid value, nothing is deleted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dry_run: Vec<String>,
-    /// `gracePeriodSeconds`: the time that the object has to shut down; `None` for the default of its kind.
+    /// `gracePeriodSeconds`: the time, in seconds, that the object has to shut down; `None` for the default of its
+    /// kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i64>,
-    /// `propagationPolicy`: what happens to dependents: `Foreground`, `Background` or `Orphan`. Default: by kind.
+    /// `propagationPolicy`: whether dependents are deleted before the object (`Foreground`), after it (`Background`) or
+    /// not at all (`Orphan`). `None` for the default of the kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub propagation_policy: Option<String>,
     /// `orphanDependents`: the deprecated parameter for the policies `Orphan` (true) and `Background` (false).
@@ -196,7 +202,7 @@ pub struct DeleteOptions {
     pub user: Arc<User>,
 }
 
-/// What the stored object must be for a delete to succeed.
+/// The uid and the resource version that a stored object must have for a delete to succeed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Preconditions {
@@ -208,10 +214,10 @@ pub struct Preconditions {
     pub resource_version: Option<String>,
 }
 
-/// An object in one version of its resource. Cheap to clone.
+/// An object in the version of its resource that a request asked for. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct VersionedObject {
-    /// The object as the store has it or, after a dry run, as it would be.
+    /// The object as it is stored, or as a dry run would have stored it; possibly converted to the requested version.
     pub stored: Arc<Stored>,
 }
 
@@ -235,7 +241,8 @@ impl VersionedObject {
         self.stored.bytes().slice(self.stored.after_type()..)
     }
 
-    /// Returns the decoded object. If it has to be decoded for this call, the result is not kept (SRV-STORE-7).
+    /// Returns the object as JSON values. If the object is stored as text, it is decoded for this call only, so that
+    /// the store's memory does not grow (SRV-STORE-7).
     pub fn look(&self) -> Cow<'_, Value> {
         self.stored.look_whole()
     }
@@ -245,7 +252,8 @@ impl VersionedObject {
         &self.stored.name
     }
 
-    /// Returns the decoded object. If it has to be decoded, it stays decoded as long as this value lives.
+    /// Returns the object as JSON values. If the object is stored as text, it is decoded and stays decoded as long as
+    /// this value lives.
     pub fn value(&self) -> &Value {
         &self.stored.value
     }
@@ -254,24 +262,24 @@ impl VersionedObject {
 /// The result of a create, update or patch.
 #[derive(Debug, Clone)]
 pub struct StoredWrite {
-    /// The object as it is stored now or, after a dry run, as it would be.
+    /// The object as it is stored now, or as a dry run would have stored it.
     pub object: VersionedObject,
-    /// Whether the object is new, for which HTTP has the code 201 and not 200.
+    /// Whether the write created the object, which HTTP reports with the status code 201 in place of 200.
     pub created: bool,
 }
 
-/// The result of a delete.
+/// The result of a delete: whether the object is removed, and the body of the response.
 #[derive(Debug, Clone)]
 pub enum Deleted {
-    /// The object is removed, and the answer is this `Status` with the code 200.
+    /// The object is removed, and the response is this `Status` with the code 200.
     Gone(Box<Status>),
-    /// The object is removed, and the answer is its last state, as for some kinds.
+    /// The object is removed, and the response is its last state, as upstream returns it for some kinds.
     Last(VersionedObject),
-    /// The object stays until its finalizers are removed or its grace period ends; the answer is its current state.
+    /// The object stays until its finalizers are removed and its grace period ends; the response is its current state.
     Held(VersionedObject),
 }
 
-/// The objects of one page of a list, with the list's metadata.
+/// The result of a list: the objects on one page, and the metadata of the list.
 #[derive(Debug, Clone, Default)]
 pub struct StoredPage {
     /// The objects on this page, sorted by namespace and name.
@@ -299,11 +307,12 @@ impl StoredPage {
 /// A message of a watch to its client: a change of one object, a bookmark, or the error that ends the watch.
 #[derive(Debug, Clone)]
 pub enum WatchEvent {
-    /// An object was created, or a change made it match the selectors of the watch.
+    /// An object was created, or changed so that the selectors of the watch match it now.
     Added(VersionedObject),
-    /// An object changed, and matched the selectors before and after.
+    /// An object changed, and the selectors of the watch match it both before and after the change.
     Modified(VersionedObject),
-    /// An object was deleted, or no longer matches: its last matching state, with the revision of that change.
+    /// An object was deleted, or the selectors of the watch no longer match it. Has its last matching state, with the
+    /// revision of the deletion or change.
     Deleted(VersionedObject),
     /// Every change up to this revision was sent, so a new watch can start here.
     Bookmark {

@@ -14,14 +14,14 @@ use crate::values::text;
 pub(crate) struct RequestKind {
     pub(crate) version: &'static str,
     pub(crate) kind: &'static str,
-    /// A second `apiVersion` in which the kind is accepted; the same as `version` if there is none.
+    /// A second `apiVersion` in which the body may be; equal to `version` if only one is accepted.
     also: &'static str,
-    /// The package of the kind's Go type, and the Go scheme that knows it; for error messages.
+    /// The package of the kind's Go type, and (`scheme`) the Go scheme that knows this type; for error messages.
     package: &'static str,
     scheme: &'static str,
 }
 
-/// Returns a kind that the Go scheme of the built-in kinds knows.
+/// Returns a kind with the Go scheme of the built-in kinds in its error messages.
 const fn built_in(version: &'static str, kind: &'static str, package: &'static str) -> RequestKind {
     RequestKind {
         version,
@@ -34,7 +34,7 @@ const fn built_in(version: &'static str, kind: &'static str, package: &'static s
 
 pub(crate) const SCALE: RequestKind = built_in("autoscaling/v1", "Scale", "autoscaling");
 
-/// The Scale of a custom resource, which upstream decodes with a scheme of its own.
+/// The Scale of a custom resource: upstream decodes it with another Go scheme, which error messages name.
 pub(crate) const CUSTOM_SCALE: RequestKind = RequestKind {
     package: "",
     scheme: "k8s.io/client-go/scale/util.go:132",
@@ -52,8 +52,8 @@ pub(crate) const TOKEN_REQUEST: RequestKind =
     built_in("authentication.k8s.io/v1", "TokenRequest", "authentication");
 
 impl RequestKind {
-    /// Decodes a body. Returns the messages about its unknown fields, which are ignored. 400 for another kind or
-    /// version, for a value of a wrong type, and with strict validation for an unknown field.
+    /// Decodes a body of this kind, and returns warnings about its unknown fields. Fails with 400 for another kind or
+    /// version, for a value of a wrong type, and with `FieldValidation::Strict` for an unknown field.
     pub(crate) fn read(
         &self,
         catalogue: &Catalogue,

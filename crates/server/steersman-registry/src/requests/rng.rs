@@ -1,15 +1,16 @@
-//! Machine: generates uids and names. With the same seed, they are the same.
+//! Machine: generates pseudo-random uids and names. The same seed gives the same uids and names.
 
 use std::hash::BuildHasher as _;
 
 use foldhash::quality::FixedState;
 use uuid::Builder;
 
-/// A small pseudo-random generator. Its state is one number, with which a snapshot lets a later server go on.
+/// A pseudo-random generator of uids and names. Its state is one number, which snapshots contain, so that a restarted
+/// server continues the sequence.
 #[derive(Debug, Clone)]
 pub struct Rng(fastrand::Rng);
 
-/// The characters of generated names. Without vowels, no words appear.
+/// The characters of generated names. There are no vowels, so that no words appear in names.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Rng {
@@ -18,7 +19,7 @@ impl Rng {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// Returns the state: a generator with this seed goes on as this one would.
+    /// Returns the state of the generator: a new generator with this state as its seed continues the sequence.
     pub fn state(&self) -> u64 {
         self.0.get_seed()
     }
@@ -28,13 +29,13 @@ impl Rng {
         self.0.u64(..)
     }
 
-    /// Returns a new generator with a seed from this one, and so with other numbers.
+    /// Returns a new generator, with the next number of this generator as its seed. Their sequences differ.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self(self.0.fork())
     }
 
-    /// Returns a generator for a text: equal texts give equal numbers.
+    /// Returns a generator with the hash of a text as its seed: equal texts give equal sequences.
     pub fn of_text(text: &str) -> Self {
         Self::new(FixedState::default().hash_one(text))
     }

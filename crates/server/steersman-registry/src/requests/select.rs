@@ -13,7 +13,8 @@ use steersman_store::{Field, Stored};
 
 use super::options::ListQuery;
 
-/// The parsed selectors of one list or watch; the field selector is checked against its resource.
+/// The parsed label, field and shard selectors of one list or watch. [`Self::of`] checks the field selector against the
+/// resource.
 #[derive(Debug, Clone)]
 pub(crate) struct Selectors {
     labels: LabelSelector,
@@ -25,8 +26,8 @@ pub(crate) struct Selectors {
 }
 
 impl Selectors {
-    /// Parses the label selector and the field selector; 400 if one does not parse. Whether the resource supports the
-    /// fields is checked later, by [`Self::of`].
+    /// Parses the label selector and the field selector; 400 if one does not parse. [`Self::of`] must be called next:
+    /// it checks that the resource supports the fields, and parses the shard selector.
     pub(crate) fn parse(query: &ListQuery) -> Result<Self, Status> {
         Ok(Self {
             labels: LabelSelector::parse(query.label_selector.as_deref().unwrap_or_default())?,
@@ -37,12 +38,13 @@ impl Selectors {
         })
     }
 
-    /// Checks the fields of the field selector against a resource, and parses the shard selector (empty for none). 400
-    /// for a field that the resource does not support, 500 for a shard selector that does not parse.
+    /// Checks that a resource supports the fields of the field selector, and parses the shard selector (none if empty).
+    /// 400 for a field that the resource does not support, 500 for a shard selector that does not parse.
     pub(crate) fn of(mut self, resource: &Resource, shard: Option<&str>) -> Result<Self, Status> {
         for term in self.fields.terms() {
             let label = term.label.as_str();
-            // As upstream, some cluster-scoped kinds accept every field.
+            // As upstream, every kind supports the field `metadata.namespace`, except cluster-scoped built-in kinds
+            // with their own list of fields.
             let strict = resource.field_refusal != FieldRefusal::OnlyMetadata;
             let no_namespace = strict && resource.built_in && !resource.namespaced;
             if label == "metadata.name" || (label == "metadata.namespace" && !no_namespace) {
@@ -73,8 +75,9 @@ impl Selectors {
         Ok(self)
     }
 
-    /// Returns whether upstream would read this object to filter it. It reads only one object if the field selector
-    /// names it, and only the Pods of one node by the index of its cache; others do not count for the page.
+    /// Returns whether upstream would read this object at all to match it with the selectors. If the field selector has
+    /// a name, upstream reads only that object, and for `spec.nodeName` only the Pods of that node. A full page has a
+    /// continue token only if objects that upstream reads follow the page.
     pub(crate) fn reaches(&self, resource: &Resource, one_key: bool, stored: &Stored) -> bool {
         self.fields.terms().iter().all(|term| {
             let found = match term.label.as_str() {
@@ -93,7 +96,8 @@ impl Selectors {
         self.shard.as_ref().map(ShardSelector::text)
     }
 
-    /// Returns whether label and field selector are empty. As upstream, the shard selector does not matter.
+    /// Returns whether the label selector and the field selector are empty. As upstream, the shard selector does not
+    /// count.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -106,7 +110,7 @@ impl Selectors {
             && self.fields.matches(|label| self.field(label, stored))
     }
 
-    /// Reads all selectable fields of an object at once, because further selectors probably need them.
+    /// Reads all selectable fields of an object at once, because other lists and watches probably select by them later.
     fn pick(&self, value: &Value) -> Box<[Field]> {
         let read = |field: &SelectableField| (&*read(value, field)).into();
         let known = self.known.iter();
@@ -133,7 +137,7 @@ impl Selectors {
         let mut picked = stored.fields(|value| self.pick(value)).iter();
         match picked.find(|(known, _)| **known == *label) {
             Some((_, value)) => Cow::Borrowed(&**value),
-            // The field was not read in advance, because this version of the CRD has other selectable fields.
+            // `pick` did not read this field: it ran for another version of the CRD, with other selectable fields.
             None => Cow::Owned(read(&stored.look(), field).into_owned()),
         }
     }

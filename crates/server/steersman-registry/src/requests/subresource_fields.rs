@@ -1,4 +1,4 @@
-//! Machine: keeps the parts of a stored object that a write to a subresource does not change.
+//! Machine: merges a write to an object or subresource with the stored object, of which it may change only some parts.
 
 use serde_json::Value;
 use steersman_builtins::crd;
@@ -8,14 +8,15 @@ use super::options::Subresource;
 use super::{intake, metadata};
 use crate::values::{items, items_mut};
 
-/// Returns the object to store after a write to a subresource: the decoded `new`, with the other parts of `old`.
+/// Returns the object to store after a write to a subresource: the parts of the decoded `new` that this subresource
+/// may change, and all other parts of `old`, with defaults.
 pub(crate) fn complete(
     resource: &Resource,
     subresource: Subresource,
     mut new: Value,
     old: &Value,
 ) -> Value {
-    // A status write changes only the status. The other parts got their defaults when they were stored.
+    // For a status write, sets the defaults of `new` before the merge: the parts of `old` have their defaults already.
     let alone = subresource == Subresource::Status && !intake::is_definition(resource);
     if alone {
         intake::complete(resource, &mut new);
@@ -36,7 +37,7 @@ fn all_but(old: &Value, left_out: &[&str]) -> Value {
     Value::Object(kept.map(|(n, v)| (n.clone(), v.clone())).collect())
 }
 
-/// Returns `new` with those parts of `old` that a write to this subresource does not change.
+/// Returns `new` in which those parts that a write to this subresource cannot change are replaced by those of `old`.
 pub(crate) fn merge(
     resource: &Resource,
     subresource: Subresource,
@@ -70,12 +71,13 @@ pub(crate) fn merge(
 
 /// Returns whether a write to the object itself leaves the stored status as it is.
 ///
-/// A ServiceCIDR is the exception (upstream: `pkg/registry/networking/servicecidr`).
+/// True for all resources with a status subresource except ServiceCIDR (upstream:
+/// `pkg/registry/networking/servicecidr`).
 pub(crate) fn keeps_status(resource: &Resource) -> bool {
     resource.status && !resource.is("networking.k8s.io", "ServiceCIDR")
 }
 
-/// Copies one field in `spec` or `status` (`part`) from `new`; removes the field if `new` does not have it.
+/// Copies the field `member` in `part` (`spec` or `status`) from `new` to `object`; removes it if `new` lacks it.
 fn with_member(mut object: Value, new: &Value, (part, member): (&str, &str)) -> Value {
     let members = metadata::members(&mut object[part]);
     metadata::assign(members, member, new[part].get(member).cloned());
@@ -89,9 +91,10 @@ fn with_metadata(mut object: Value, metadata: Option<Value>) -> Value {
     object
 }
 
-/// Returns the stored object with the new status, and with the new metadata that the kind accepts there (SRV-KIND-2).
+/// Returns the stored object with the new status, and with those metadata fields of the request that a status write of
+/// this kind may change (SRV-KIND-2).
 fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
-    // The status is replaced below, and for a built-in kind also the metadata.
+    // Not copied from `old`: the status, and for a built-in kind the metadata. Both are set below.
     let left_out: &[&str] = if resource.built_in {
         &["status", "metadata"]
     } else {

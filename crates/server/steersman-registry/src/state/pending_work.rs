@@ -1,5 +1,5 @@
-//! Machine: what the controllers that act within requests still have to do, such as the garbage collector and the
-//! namespace controller.
+//! Machine: the pending work of the controllers that run inside a write request, such as the garbage collector and
+//! the namespace controller.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
@@ -17,12 +17,12 @@ pub(crate) type Address = (StorageKey, Arc<str>, Arc<str>);
 /// The namespace and the name of a Secret with a ServiceAccount token.
 pub(crate) type SecretName = (Arc<str>, Arc<str>);
 
-/// An address, with the namespace and name of the Service that has it or had it.
+/// The IP address of a Service, with the namespace and name of the Service that has or had this IP address.
 pub(crate) type ServiceAddress = (IpAddr, Arc<str>, Arc<str>);
 
-/// The finalizer of an owner that is removed once its dependents have no reference to it (`Orphan`).
+/// The finalizer that keeps a deleted owner until no dependent has a reference to the owner (policy `Orphan`).
 pub(crate) const ORPHAN: &str = "orphan";
-/// The finalizer of an owner that is removed once its dependents are deleted (`Foreground`).
+/// The finalizer that keeps a deleted owner until its dependents are deleted (policy `Foreground`).
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) enum PropagationPolicy {
     Orphan,
 }
 
-/// A write or a deletion that changes how much of a quota is used: the object before and after.
+/// A write or deletion that changes the usage of a ResourceQuota: the object before (`old`) and after it (`new`).
 #[derive(Debug)]
 pub(crate) struct QuotaTally {
     pub(crate) storage: StorageKey,
@@ -40,39 +40,41 @@ pub(crate) struct QuotaTally {
     pub(crate) new: Option<Arc<Stored>>,
 }
 
-/// What the controllers that act within requests still have to do, without duplicates.
+/// The queues of work that a write leaves to the garbage collector, the namespace controller, the quota controller
+/// and other controllers. `Registry::settle` processes them within the same request.
 #[derive(Debug, Default)]
 pub(crate) struct PendingWork {
     objects: VecDeque<Address>,
     known: HashSet<Address>,
     pub(crate) namespaces: BTreeSet<Arc<str>>,
-    /// Namespaces that may lack their ServiceAccount `default` or their ConfigMap with the server's certificate.
+    /// Names of namespaces that may lack their ServiceAccount `default` or their ConfigMap `kube-root-ca.crt`.
     pub(crate) lacking: BTreeSet<Arc<str>>,
-    /// The names of deleted CRDs with objects that are still to be deleted.
+    /// The names of CRDs that were deleted, and stay until all of their custom resources are deleted.
     pub(crate) definitions: BTreeSet<Arc<str>>,
-    /// The names of deleted namespaces that stay as they are until the next call of
+    /// The names of deleted namespaces with objects that are not deleted before the next call of
     /// [`Registry::remove_marked`](crate::Registry::remove_marked).
     pub(crate) marked_namespaces: BTreeSet<Arc<str>>,
-    /// Whether a version of a custom resource may have been added or removed, so that its APIService must be.
+    /// Whether a CRD may have added or removed a version, so that the APIService of this version must be added or
+    /// removed.
     pub(crate) versions: bool,
-    /// Writes and deletions that the usage in the status of quotas does not contain yet.
+    /// Writes and deletions that are not yet counted in the status of the ResourceQuotas.
     pub(crate) tallies: Vec<QuotaTally>,
-    /// Addresses that Services got or lost, with IPAddress objects that are still to be created or deleted.
+    /// IP addresses that Services got or lost. For each, an IPAddress object is still to be created or deleted.
     pub(crate) addresses: Vec<ServiceAddress>,
-    /// Owners that were just removed: the uid and the namespace of each.
+    /// Removed owners that had dependents: the uid of each, with its namespace. Emptied when all work is done.
     pub(crate) gone: HashMap<String, Arc<str>>,
 }
 
 impl PendingWork {
-    /// Has the garbage collector look at an object; twice the same counts once.
+    /// Queues an object for the garbage collector, unless the object is already in the queue.
     pub(crate) fn object(&mut self, address: Address) {
         if self.known.insert(address.clone()) {
             self.objects.push_back(address);
         }
     }
 
-    /// Has the namespace controller look at a namespace, unless it is left to
-    /// [`Registry::remove_marked`](crate::Registry::remove_marked).
+    /// Queues a namespace for the namespace controller, unless a later call of
+    /// [`Registry::remove_marked`](crate::Registry::remove_marked) removes the namespace.
     pub(crate) fn namespace(&mut self, name: &Arc<str>) {
         if !self.marked_namespaces.contains(name) {
             self.namespaces.insert(Arc::clone(name));
@@ -86,16 +88,17 @@ impl PendingWork {
     }
 }
 
-/// What a write changed in an object's owner references and deletion, as far as the garbage collector must act.
+/// The changes of a write for which the garbage collector must act: of owner references, and the start of a deletion.
 #[derive(Debug, Default)]
 pub(crate) struct OwnershipChange {
-    /// Whether owner references are new or changed.
+    /// Whether the object has owner references, and they differ from those before the write.
     pub(crate) owners: bool,
-    /// Owner references that were removed, or no longer have `blockOwnerDeletion`.
+    /// The owner references with `blockOwnerDeletion` that were removed or lost this field: they no longer hold up the
+    /// deletion of the owner.
     pub(crate) freed: Vec<Value>,
-    /// Whether a delete with the policy `Orphan` begins.
+    /// Whether the write begins a deletion with the policy `Orphan`.
     pub(crate) orphans: bool,
-    /// Whether a delete with the policy `Foreground` begins.
+    /// Whether the write begins a deletion with the policy `Foreground`.
     pub(crate) foreground: bool,
 }
 
@@ -134,7 +137,7 @@ pub(crate) fn blocks(reference: &Value) -> bool {
     reference["blockOwnerDeletion"] == true
 }
 
-/// Returns whether an object is being deleted and has this finalizer.
+/// Returns whether an object has a `deletionTimestamp` and this finalizer, so that it waits for this finalizer.
 pub(crate) fn waits_for(object: &Value, finalizer: &str) -> bool {
     let fields = &object["metadata"];
     fields["deletionTimestamp"].is_string() && has_text(&fields["finalizers"], finalizer)

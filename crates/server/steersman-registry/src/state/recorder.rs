@@ -1,8 +1,9 @@
-//! Words: what is remembered of the last transaction, to find out what has changed since.
+//! Words: the state after the last transaction, with which the next transaction is compared.
 
 use serde::{Deserialize, Serialize};
 
-/// Counters that go on after a restart, so that no uid, address or port is assigned twice.
+/// The counters from which uids, Service addresses and node ports are assigned. Snapshots and the log hold them, so
+/// that a restarted server assigns nothing twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Counters {
@@ -11,11 +12,13 @@ pub(super) struct Counters {
     pub(super) node_ports: i64,
 }
 
-/// The state after the last transaction (one turn of the registry's lock), to find out what the next one changed.
+/// The state after the last transaction (one turn of the registry's lock). The next transaction records only the
+/// counters and compactions that differ from this state.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(super) counters: Counters,
     pub(super) forgotten: u64,
-    /// Whether a token that must be in snapshots was registered since the last transaction.
+    /// Whether `add_token` has registered a token for snapshots since the last transaction, which the next one must
+    /// contain.
     pub(crate) has_new_token: bool,
 }

@@ -1,4 +1,4 @@
-//! Machine: a recovery: the snapshot and the logged transactions after it, with which a server starts.
+//! Machine: restores a registry from a snapshot and from the transactions that the write-ahead log has after it.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use super::registry::Registry;
 use super::snapshot::Snapshot;
 use super::transaction::{LoggedTransaction, TransactionError};
 
-/// A snapshot and the transactions in the log after it.
+/// A snapshot, and the transactions of the write-ahead log after this snapshot.
 ///
-/// A server that starts with it has the state after the last transaction. Watches can resume from the snapshot's
-/// revision on (WAL-3: nothing that was acknowledged is lost).
+/// A server that starts with a recovery has the state after the last transaction. Watches can resume from the
+/// snapshot's revision or a later one (WAL-3: nothing that was acknowledged is lost).
 #[derive(Debug, Clone)]
 pub struct Recovery {
     snapshot: Snapshot,
@@ -24,7 +24,7 @@ impl From<Snapshot> for Recovery {
 }
 
 impl Recovery {
-    /// Adds the next transaction, from its text in the log. One that the snapshot already contains is ignored.
+    /// Adds the next transaction of the log, parsed from `text`. Ignores a transaction that the snapshot contains.
     ///
     /// # Errors
     /// Fails for text that is not the next transaction: a log with missing transactions is never replayed (WAL-2).
@@ -62,20 +62,20 @@ impl Recovery {
         last.map_or(self.snapshot.revision(), |last| last.revision)
     }
 
-    /// Returns the number of the last transaction; the next one in the log has this number plus 1.
+    /// Returns the number of the last transaction; the next transaction in the log must have this number plus 1.
     pub fn transactions(&self) -> u64 {
         let last = self.later.last();
         last.map_or(self.snapshot.transactions(), |last| last.number)
     }
 
-    /// Returns how many transactions come after the snapshot.
+    /// Returns the number of transactions after the snapshot, which a start replays.
     pub fn replayed(&self) -> usize {
         self.later.len()
     }
 }
 
 impl Registry {
-    /// Replaces the whole state of the registry by this one. The CRDs in it are served when this returns.
+    /// Replaces the whole state of the registry by the recovered state. Its CRDs are served when this returns.
     pub fn recover(&mut self, recovery: &Recovery) {
         self.restore_objects(&recovery.snapshot);
         for transaction in &recovery.later {
@@ -86,7 +86,7 @@ impl Registry {
         self.resume_removals();
     }
 
-    /// Makes the changes of a transaction again. No controller acts, because the log has their changes, too.
+    /// Applies the changes of a logged transaction. No controller runs, because the log has their changes, too.
     fn replay(&mut self, transaction: &LoggedTransaction) {
         for change in &transaction.changes {
             let (storage, namespace, name) = (&change.storage, &change.namespace, &change.name);

@@ -31,7 +31,7 @@ use crate::state::verb_state::VerbState;
 pub(crate) const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// The options of a registry; each is independent of the others.
+/// The options of a [`Registry`]: limits of its history, the controllers that run in it, authorization and tokens.
 #[derive(Debug, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -40,34 +40,38 @@ pub(crate) const MODIFIED: &str =
 pub struct RegistryOptions {
     /// The seed of generated uids and names: two registries with the same seed generate the same. Default 0.
     pub seed: u64,
-    /// Maximum number of past revisions; with more, the older half is compacted. Default 10,000.
+    /// Maximum number of past revisions; when exceeded, the older half is compacted. Default 10,000.
     pub retained_revisions: usize,
-    /// Maximum size of the past revisions, in bytes of JSON; with more, the older half is compacted. Default 128 MiB.
+    /// Maximum size of the past revisions, in bytes of JSON; when exceeded, the older half is compacted. Default 128
+    /// MiB.
     pub retained_bytes: usize,
-    /// Whether the garbage collector acts within requests: it deletes the dependents of a deleted owner, orphans them,
-    /// or keeps the owner until they are deleted. Default true. Without it, dependents stay.
+    /// Whether the garbage collector runs inside delete requests: it deletes the dependents of a deleted owner, orphans
+    /// them, or keeps the owner until they are deleted. Default true. Otherwise dependents of deleted owners stay.
     pub collect_garbage: bool,
-    /// Whether everything in a deleted namespace is deleted, and then the namespace. Default true.
+    /// Whether the objects in a deleted namespace are deleted, and then the namespace is removed. Default true.
     pub end_namespaces: bool,
-    /// Whether a deleted CRD or namespace is removed within the request, with everything in it. Default true. Otherwise
-    /// it is only marked, and a driver calls [`Registry::remove_marked`] later.
+    /// Whether a deleted CRD or namespace is removed within the request, with all of its objects. Default true.
+    /// Otherwise the request only marks the CRD or namespace, and a driver calls [`Registry::remove_marked`] later.
     pub remove_at_once: bool,
     /// The components that this process simulates, by the names of their ComponentStatuses. Default none.
     pub played_components: Vec<&'static str>,
-    /// Whether ClusterRoles with an `aggregationRule` get the rules of the roles that it selects. Default true.
+    /// Whether a ClusterRole with an `aggregationRule` gets the rules of the ClusterRoles that this rule selects.
+    /// Default true.
     pub gather_roles: bool,
     /// Whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served. Default false, as in 1.36.
     pub serve_storage_migrations: bool,
-    /// Whether a driver runs a [`StorageMigrator`](crate::StorageMigrator), if migrations are served. Default true.
+    /// Whether a driver runs a [`StorageMigrator`](crate::StorageMigrator); only with `serve_storage_migrations`.
+    /// Default true.
     pub migrate_storage: bool,
-    /// Whether the quota controller acts within requests: it keeps limits and usage in the status of ResourceQuotas.
-    /// Default true. Without it, a quota limits nothing until a client writes its status.
+    /// Whether the quota controller runs inside write requests: it keeps limits and usage in the status of
+    /// ResourceQuotas. Default true. Otherwise a quota limits nothing until a client writes its status.
     pub count_quotas: bool,
     /// Whether every namespace gets a ServiceAccount `default` and, once the server listens, the ConfigMap
-    /// `kube-root-ca.crt`. Then a new Pod needs a ServiceAccount, and mounts its token. Default false.
+    /// `kube-root-ca.crt`. With true, a new Pod needs a ServiceAccount, and mounts the token of this ServiceAccount.
+    /// Default false.
     pub furnish_namespaces: bool,
-    /// Whether `metadata.managedFields` is kept. Default true. Without it, applies have no conflicts and remove
-    /// nothing.
+    /// Whether objects have `metadata.managedFields`. Default true. Without managedFields, a server-side apply has no
+    /// conflicts, and removes no field that the client left out.
     pub track_managed_fields: bool,
     /// The authorization mode. Default [`Authorization::AlwaysAllow`]. With [`Authorization::Rbac`] the registry starts
     /// with the default ClusterRoles of a cluster.
@@ -101,20 +105,21 @@ impl Default for RegistryOptions {
     }
 }
 
-/// The state of the server, with its verbs, such as create. Synchronous: the caller locks it and passes the time.
+/// The state of the server, with its verbs, such as create. Synchronous: the caller holds a lock around the registry,
+/// and passes the wall time to each verb.
 ///
-/// A verb fails with a [`Status`](steersman_apimachinery::status::Status) and has changed nothing, or has stored its
-/// changes when it returns (SRV-REG-1).
+/// A verb either fails with a [`Status`](steersman_apimachinery::status::Status) and changes nothing, or has stored all
+/// of its changes when it returns (SRV-REG-1).
 #[derive(Debug)]
 pub struct Registry {
     pub(crate) options: RegistryOptions,
-    /// The wall time of the running verb, which its caller passes.
+    /// The wall time of the verb that runs, as the verb's caller passed it.
     pub(crate) now: Timestamp,
     pub(crate) rng: Rng,
     pub(crate) store: Store,
     pub(crate) catalogue: Catalogue,
     pub(crate) claimed_names: ClaimedNames,
-    /// The storage, namespace and name of each dependent, by the uid of its owner.
+    /// For the uid of each owner, the storage, namespace and name of its dependents.
     pub(crate) dependents: HashMap<String, BTreeSet<Address>>,
     /// Removed objects that the garbage collector and other controllers have not processed yet.
     pub(crate) removed: VecDeque<(StorageKey, Arc<Stored>)>,
@@ -126,23 +131,25 @@ pub struct Registry {
     changed: BTreeSet<StorageKey>,
     pub(crate) presence: Presence,
     pub(crate) compiled: RefCell<Compiled>,
-    /// The webhook answers and the warnings of the running verb. It is in a cell, because reads change it, too.
+    /// The webhook responses and the warnings of the verb that runs. In a cell, because reads (`&self`) change them,
+    /// too.
     pub(crate) verb_state: RefCell<VerbState>,
-    /// The Secrets with a token that was used on a day that is not yet in their label.
+    /// The Secrets with a ServiceAccount token that was used on a day which their label for the last use does not have
+    /// yet.
     pub(crate) used_secrets: RefCell<BTreeSet<SecretName>>,
-    /// The oldest revision from which a watch may resume; an older one gets 410.
+    /// The oldest revision from which a watch may resume; a watch from an older revision gets 410.
     pub(crate) forgotten: u64,
     /// The certificate of the authority that signed the server's certificate, in PEM; `None` until the server listens.
     pub(crate) authority: Option<String>,
-    /// The address at which the server listens; `None` before it does.
+    /// The address at which the server listens; `None` until the server listens.
     pub(crate) listens: Option<SocketAddr>,
     pub(crate) tokens: Tokens,
     pub(crate) issuer: TokenIssuer,
-    /// The number of the last transaction; each turn of the lock that changes something is one.
+    /// The number of the last transaction. Each turn of the registry's lock that changes something is a transaction.
     pub(crate) transactions: u64,
-    /// The state after the last transaction, to find out what changed; `None` if transactions are not recorded.
+    /// The state after the last transaction, from which the next one is computed; `None` if the server has no log.
     pub(crate) recorder: Option<Recorder>,
-    /// The newest revision that watches may see: one that the write-ahead log holds (WAL-1).
+    /// The newest revision that the write-ahead log holds. Watches do not see later revisions (WAL-1).
     pub(crate) visible: u64,
     option_problem: Option<OptionError>,
 }
@@ -206,12 +213,14 @@ impl Registry {
         new
     }
 
-    /// Returns the error of an invalid option; `None` if all are valid. A server with an invalid one does not listen.
+    /// Returns the error of an invalid option; `None` if all options are valid. With an error, the server
+    /// does not listen.
     pub fn option_problem(&self) -> Option<&OptionError> {
         self.option_problem.as_ref()
     }
 
-    /// Returns the OpenID Connect discovery document of the issuer of tokens; `None` if its URL cannot have one.
+    /// Returns the OpenID Connect discovery document of the issuer of ServiceAccount tokens; `None` if the issuer's URL
+    /// cannot have such a document.
     pub fn issuer_metadata(&self) -> Option<Value> {
         let base = self
             .listens
@@ -229,12 +238,12 @@ impl Registry {
         self.issuer.key_set()
     }
 
-    /// Returns the authorizer, which decides by the current roles and bindings.
+    /// Returns an authorizer, which decides by the roles and bindings in the store.
     pub fn authorizer(&self) -> Authorizer<'_> {
         Authorizer::new(self.options.authorization, &self.store)
     }
 
-    /// Returns the served resources, one entry per version, with the groups in the order of discovery.
+    /// Returns the served resources, one entry per version. Their groups are in the order of the discovery documents.
     pub fn resources(&self) -> &[Arc<Resource>] {
         &self.catalogue.all
     }
@@ -252,7 +261,7 @@ impl Registry {
     /// Returns the number of stored objects per group and plural name; kinds without objects are left out.
     pub fn object_counts(&self) -> BTreeMap<(&str, &str), usize> {
         let mut counts = BTreeMap::new();
-        // Objects are stored once, however many versions serve them.
+        // Several versions of a resource share one storage, with objects that must be counted once.
         let mut seen = HashSet::new();
         for resource in &self.catalogue.all {
             let count = self.store.count(&resource.storage);
@@ -278,19 +287,20 @@ impl Registry {
             .collect()
     }
 
-    /// Returns the revision `ago` revisions before the newest; if that was compacted, the oldest that was not.
+    /// Returns the revision that is `ago` revisions older than the newest revision, or the oldest revision that was not
+    /// compacted, if this is later.
     pub fn past_revision(&self, ago: u64) -> u64 {
         let past = self.store.revision().saturating_sub(ago);
         past.max(self.store.compacted()).max(1)
     }
 
-    /// Returns the newest revision of the store: that of the last write or deletion.
+    /// Returns the newest revision of the store, which is the revision of the last write or deletion.
     pub fn revision(&self) -> u64 {
         self.store.revision()
     }
 
-    /// Returns the storages that changed since the last call. The caller must wake the watches of these. Call this
-    /// after every verb that writes, with the lock held; wake the watches after unlocking.
+    /// Returns the storages that changed since the last call. Call this after every verb that writes, with the
+    /// registry's lock held; then unlock the registry, and wake the watches of the returned storages.
     #[must_use = "watches of these storages wait to be woken"]
     pub fn take_changed(&mut self) -> Vec<StorageKey> {
         if self.changed.is_empty() {
@@ -302,14 +312,14 @@ impl Registry {
         std::mem::take(&mut self.changed).into_iter().collect()
     }
 
-    /// Returns what is left to do after the writes since the last call, such as freeing old objects. Call this after
-    /// every verb that writes, with the lock held; do the work after unlocking.
+    /// Returns the work that the writes since the last call left over, such as freeing old objects. Call this after
+    /// every verb that writes, with the registry's lock held; do the work after unlocking.
     pub fn take_after_writes(&mut self) -> AfterWrites {
         self.store.take_after_writes()
     }
 
-    /// Compacts all past revisions: a watch or list that resumes from one gets 410, even if no object of its kind
-    /// changed. Open watches miss nothing (SRV-STORE-4).
+    /// Compacts all past revisions: a watch or list that resumes from a past revision gets 410, even if no object of
+    /// its kind changed. Open watches miss nothing (SRV-STORE-4).
     pub fn compact(&mut self) {
         self.store.compact(self.store.revision());
         self.forgotten = self.store.revision();
@@ -351,13 +361,14 @@ impl Registry {
         self.store.list(&StorageKey::new(group, plural), namespace)
     }
 
-    /// Marks a storage as changed although no object did, so that its watches are woken.
+    /// Marks a storage as changed, so that its watches are woken, and the policies or webhooks in it are read again.
     pub(crate) fn touch(&mut self, storage: &StorageKey) {
         self.presence.notice(&self.store, storage);
         self.changed.insert(storage.clone());
     }
 
-    /// Stores an object at the next revision. The controllers act only when `settle` is called.
+    /// Stores an object at the next revision. Controllers such as the garbage collector run only when `settle` is
+    /// called.
     pub(crate) fn put(
         &mut self,
         storage: &StorageKey,
@@ -397,7 +408,8 @@ impl Registry {
         }
     }
 
-    /// Removes an object at the next revision. The controllers act only when `settle` is called.
+    /// Removes an object at the next revision. Controllers such as the garbage collector run only when `settle` is
+    /// called.
     pub(crate) fn remove(&mut self, storage: &StorageKey, old: &Stored) -> Option<Arc<Stored>> {
         self.unlink(storage, old);
         let gone = self.store.delete(storage, &old.namespace, &old.name)?;
@@ -434,7 +446,8 @@ impl Registry {
         self.last_node_port = counters.node_ports;
     }
 
-    /// Builds an answer from an object that is not in the store: the result of a dry run, or a derived object.
+    /// Builds the result of a verb from an object that is not in the store: the result of a dry run, or a derived
+    /// object.
     pub(crate) fn answer(
         namespace: &str,
         name: &str,
@@ -447,7 +460,8 @@ impl Registry {
     }
 }
 
-/// Returns the address at which this machine reaches a listener: loopback for a listener on all addresses.
+/// Returns the address at which this machine can connect to a listener: loopback if the listener is bound to the
+/// unspecified address (`0.0.0.0` or `::`).
 pub fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address {

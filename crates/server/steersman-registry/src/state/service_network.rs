@@ -1,4 +1,4 @@
-//! Machine: the network with the addresses of Services (`service_cluster_ip_range`).
+//! Machine: the network from which Services get their IP addresses (`service_cluster_ip_range`).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -71,7 +71,8 @@ impl ServiceNetwork {
         if self.is_v6 { "IPv4" } else { "IPv6" }
     }
 
-    /// Returns the largest offset of a Service's address. The first address is not used, nor is the last of IPv4.
+    /// Returns the largest offset of a Service's address from the network's first address. An IPv4 network's last
+    /// address is not used, because it is the broadcast address.
     pub(crate) fn last_offset(&self) -> u32 {
         let bits = if self.is_v6 { 128 } else { 32 };
         let reserved = if self.is_v6 { 1 } else { 2 };

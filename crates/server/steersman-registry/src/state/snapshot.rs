@@ -1,4 +1,4 @@
-//! Machine: a snapshot of a server's whole state, with which another server can start.
+//! Machine: takes a snapshot of a server's whole state, from which another server can start.
 
 mod read;
 
@@ -15,37 +15,37 @@ use super::pending_work::PendingWork;
 use super::recorder::Counters;
 use super::registry::Registry;
 
-/// The first field in the JSON, which tells this format from later ones.
+/// The value of the first field in a snapshot's JSON, by which a server recognises this format.
 const FORMAT: &str = "steersman-apiserver/1";
 
-/// All objects at one revision, as they are stored: with uid, resource version and managedFields. Taking a snapshot
+/// All stored objects of a server at one revision, with uid, resource version and managedFields. Taking a snapshot
 /// copies no object.
 ///
-/// Past revisions are not in it. A server that starts with a snapshot lets watches and lists resume from the snapshot's
-/// revision on, and answers 410 for earlier ones (SRV-SNAP-2).
+/// A snapshot has no past revisions. A server that starts with a snapshot lets watches and lists resume from the
+/// snapshot's revision or a later one, and answers 410 for earlier revisions (SRV-SNAP-2).
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     revision: u64,
     counters: Counters,
     /// The number of the last transaction that the snapshot contains.
     transactions: u64,
-    /// The secret key that signs ServiceAccount tokens; `None` in snapshots of earlier releases.
+    /// The secret key that signs ServiceAccount tokens; `None` in a snapshot of an earlier release without a key.
     key: Option<TokenSecret>,
     tokens: Tokens,
     storages: Vec<(StorageKey, Vec<Arc<Stored>>)>,
 }
 
-/// Why a text cannot be read as a snapshot.
+/// The error of [`Snapshot::read`]: the text is no snapshot, or this server cannot restore a part of it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
     /// The text is not JSON of the right shape, for instance because the file is truncated.
     #[error("the text is no snapshot, or only a part of one")]
     Text(#[from] serde_json::Error),
-    /// The text names another format than this server reads.
+    /// The `format` field of the text has another value than this server reads.
     #[error("the snapshot has the format {found:?}, but this server reads {FORMAT:?}")]
     Format {
-        /// The unknown format that the text names.
+        /// The value of the `format` field in the text, which this server does not know.
         found: String,
     },
     /// A part of the JSON is not as a server writes it.
@@ -91,8 +91,8 @@ impl Snapshot {
         self.len() == 0
     }
 
-    /// Writes the snapshot as JSON, one object per line. Secrets, tokens of users and the key that signs ServiceAccount
-    /// tokens are in it in plain text.
+    /// Writes the snapshot as JSON, one object per line. The JSON has Secrets, tokens of users, and the key that signs
+    /// ServiceAccount tokens in plain text.
     ///
     /// # Errors
     /// Returns the errors of `out`.
@@ -153,18 +153,20 @@ impl Registry {
         }
     }
 
-    /// Replaces the whole state of the registry by that in the snapshot. The CRDs in it are served when this returns.
+    /// Replaces the whole state of the registry by the snapshot. The CRDs in the snapshot are served when this returns.
     pub fn restore(&mut self, snapshot: &Snapshot) {
         self.restore_objects(snapshot);
         self.serve_definitions();
         self.resume_removals();
     }
 
-    /// Replaces the state of the registry by that in the snapshot, but does not serve its CRDs yet.
+    /// Replaces the state of the registry by the snapshot, but does not serve its CRDs: a recovery first replays its
+    /// log.
     pub(super) fn restore_objects(&mut self, snapshot: &Snapshot) {
-        // Generated uids go on where the other server stopped, so that none is assigned twice (SRV-SNAP-1).
+        // Continues the sequence of uids of the server that took the snapshot, so that no uid is assigned twice
+        // (SRV-SNAP-1).
         self.set_counters(snapshot.counters);
-        // Tokens that the other server accepted stay valid (SRV-SNAP-3).
+        // Tokens stay valid that the server accepted which took the snapshot (SRV-SNAP-3).
         if let Some(key) = &snapshot.key {
             self.issuer.set_secret(key.clone());
         }
@@ -184,7 +186,7 @@ impl Registry {
         }
     }
 
-    /// Serves the resources of all established CRDs, and records the names of all CRDs as taken.
+    /// Serves the custom resources of all established CRDs, and records the names of all CRDs as taken.
     pub(super) fn serve_definitions(&mut self) {
         let kind = ("apiextensions.k8s.io", "customresourcedefinitions");
         let all: Vec<Arc<Stored>> = self.objects(kind, None).cloned().collect();

@@ -1,4 +1,4 @@
-//! Machine: a transaction: the changes of one turn of the registry's lock, for the write-ahead log.
+//! Machine: collects the changes of one turn of the registry's lock as a transaction for the write-ahead log.
 
 use std::io;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use super::recorder::{Counters, Recorder};
 use super::registry::Registry;
 use crate::requests::metadata;
 
-/// All changes of one turn of the registry's lock, and the counters after it.
+/// All changes of one turn of the registry's lock, and the counters (of uids, addresses and ports) after it.
 ///
-/// Transactions are numbered without a gap, and so are the revisions of their changes (WAL-2).
+/// Transactions are numbered without a gap, and each of their changes has the next revision (WAL-2).
 #[derive(Debug)]
 pub struct Transaction {
     number: u64,
@@ -28,7 +28,7 @@ pub struct Transaction {
     changes: Vec<(StorageKey, Change)>,
 }
 
-/// A transaction that was read from the log.
+/// A transaction that was parsed from the write-ahead log, to be replayed.
 #[derive(Debug, Clone)]
 pub(super) struct LoggedTransaction {
     pub(super) number: u64,
@@ -45,7 +45,7 @@ pub(super) struct LoggedChange {
     pub(super) storage: StorageKey,
     pub(super) namespace: Arc<str>,
     pub(super) name: Arc<str>,
-    /// The object after the change, shared by clones of a recovery; `None` if it was deleted.
+    /// The object after the change; `None` for a deletion. In an `Arc`, so that clones of a recovery share it.
     pub(super) object: Option<Arc<Value>>,
 }
 
@@ -60,7 +60,7 @@ struct TransactionText {
     changes: Vec<ChangeText>,
 }
 
-/// A change in JSON: the stored object, or for a deletion the namespace and the name.
+/// The JSON of one change in a transaction: the stored object, or for a deletion the namespace and the name.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ChangeText {
@@ -70,14 +70,14 @@ struct ChangeText {
     name: Option<String>,
 }
 
-/// Why a text is not the next transaction of a log.
+/// The error if a text is not the next transaction of a write-ahead log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransactionError {
     /// The text is not JSON with the fields of a transaction.
     #[error("the text is no transaction")]
     Text(#[from] serde_json::Error),
-    /// The number is not the next one: transactions are missing.
+    /// The number of the transaction is not the previous number plus 1: transactions are missing.
     #[error("transaction {found} follows, but the next one is {expected}")]
     Gap {
         /// The number of the transaction in the text, which is not the expected one.
@@ -85,7 +85,7 @@ pub enum TransactionError {
         /// The number that the text should have: that of the previous transaction plus 1.
         expected: u64,
     },
-    /// The revision does not fit: that of the previous transaction plus the number of changes.
+    /// The revision of the transaction is not the previous transaction's revision plus the number of changes.
     #[error(
         "transaction {number} ends at revision {found} after {changes} changes, but the revision before it \
          is {before}"
@@ -93,7 +93,7 @@ pub enum TransactionError {
     Revision {
         /// The number of the transaction.
         number: u64,
-        /// The revision that the transaction says the store has after it.
+        /// The revision in the transaction, which should be that of the store after the transaction.
         found: u64,
         /// The number of changes of the transaction, each of which is one revision.
         changes: usize,
@@ -107,7 +107,7 @@ pub enum TransactionError {
         number: u64,
         /// The path of the wrong part in the JSON of the transaction.
         place: String,
-        /// What is wrong with this part, for the error message.
+        /// A description of the problem with this part, for the error message.
         problem: &'static str,
     },
 }
@@ -126,7 +126,7 @@ impl Transaction {
     }
 
     /// Writes the transaction as one line of JSON. Objects that are not serialised yet are serialised now
-    /// (SRV-STORE-10). Secrets and tokens are in it in plain text.
+    /// (SRV-STORE-10). The JSON has Secrets and tokens in plain text.
     ///
     /// # Errors
     /// Returns the errors of `out`.
@@ -221,7 +221,8 @@ impl LoggedChange {
 // === impl Registry ===
 
 impl Registry {
-    /// Begins to record changes for [`take_transaction`](Self::take_transaction).
+    /// Begins to record changes, which [`take_transaction`](Self::take_transaction) returns. Needed for a write-ahead
+    /// log.
     pub fn record_transactions(&mut self) {
         self.recorder = Some(Recorder {
             counters: self.counters(),
@@ -231,8 +232,9 @@ impl Registry {
         self.store.record_changes();
     }
 
-    /// Returns what has changed since the last call as a transaction; `None` if nothing has, or if changes are not
-    /// recorded. Call this at the end of every turn of the lock.
+    /// Returns the changes since the last call as a transaction; `None` if nothing has changed, or if
+    /// [`record_transactions`](Self::record_transactions) was not called. Call this at the end of every turn of the
+    /// lock.
     pub fn take_transaction(&mut self) -> Option<Transaction> {
         let counters = self.counters();
         let recorder = self.recorder.as_mut()?;
@@ -256,7 +258,8 @@ impl Registry {
         })
     }
 
-    /// Hides later revisions than this one from watches until the next call (WAL-1). Without a call, watches see all.
+    /// Hides revisions after `revision` from watches until the next call (WAL-1). Before the first call, watches see
+    /// all revisions.
     pub fn show_until(&mut self, revision: u64) {
         self.visible = revision;
     }

@@ -1,41 +1,43 @@
-//! Words: the webhook answers and the warnings of a verb that is running.
+//! Words: the webhook responses and the warnings of a verb that is running.
 
 use std::any::Any;
 use std::collections::BTreeMap;
 
 use crate::webhook::{CallResponse, WebhookCall};
 
-/// Maximum length of all warnings of a request together, in characters. With more, each is cut to `MOST_OF_ONE`
-/// (upstream: `apiserver/pkg/endpoints/filters/warning.go`).
+/// Maximum total length of the warnings of a request, in characters. If it is exceeded, each warning is cut to
+/// `MOST_OF_ONE` characters (upstream: `apiserver/pkg/endpoints/filters/warning.go`).
 const MOST_OF_ALL: usize = 4 * 1024;
 const MOST_OF_ONE: usize = 256;
 
 #[derive(Debug, Default)]
 pub(crate) struct VerbState {
-    /// Whether the caller of the verb can call webhooks; otherwise none is called.
+    /// Whether the caller of the verb can call webhooks; otherwise the verb ignores webhooks.
     pub(crate) attended: bool,
-    /// The webhook answers so far, by the key of the call. A key is as long as the review, too long to hash.
+    /// The webhook responses so far, by the key of the call. A key contains the whole review, so it is not hashed.
     pub(crate) answers: BTreeMap<String, CallResponse>,
-    /// How often each webhook was called in this request, to stop a request with an object that always changes.
+    /// The number of calls of each webhook in this request. A request is refused with 409 if its object changes again
+    /// and again between the calls.
     pub(crate) asked: BTreeMap<String, usize>,
-    /// The number of conversions in this run of the verb so far.
+    /// The number of webhook conversions that this run of the verb has needed so far.
     pub(crate) conversions: usize,
     pub(crate) pending: Vec<WebhookCall>,
-    /// What the verb keeps for its next run after it stopped for a webhook. Only the verb knows the type.
+    /// The intermediate result that a verb keeps for its next run when it stops for a webhook. Its type is private to
+    /// the verb.
     pub(crate) waiting: Option<Box<dyn Any + Send + Sync>>,
-    /// The revision at which a list goes on that stopped for a webhook.
+    /// The revision of a list that stopped for a webhook: the next run of the verb lists at the same revision.
     pub(crate) pinned: Option<u64>,
-    /// The warnings for the client, which it gets even if the request fails.
+    /// The warnings for the client, which the response has even if the request fails.
     pub(crate) warnings: Warnings,
 }
 
-/// The texts of `Warning` headers, without duplicates and of limited length.
+/// The texts of the `Warning` headers of one response, without duplicates and of limited total length.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Warnings {
     texts: Vec<String>,
-    /// Whether the body was decoded. Only then warnings about unknown fields are sent.
+    /// Whether the body of the request was decoded, and its unknown fields are among the warnings.
     decoded: bool,
-    /// Whether each text is cut, so that more of them can be sent.
+    /// Whether the texts are cut to `MOST_OF_ONE` characters, because together they are longer than `MOST_OF_ALL`.
     short: bool,
 }
 
@@ -68,7 +70,7 @@ impl Warnings {
         }
     }
 
-    /// Returns and clears the texts; `true` if the body of the request was decoded.
+    /// Returns and clears the warnings, with `true` if the body of the request was decoded.
     pub(crate) fn take(&mut self) -> (bool, Vec<String>) {
         let all = std::mem::take(self);
         (all.decoded, all.texts)

@@ -11,22 +11,24 @@ use crate::state::registry::Registry;
 use crate::values::{one_or_many, text};
 
 const UNKNOWN: &str = "invalid bearer token";
-/// The message that a token is bound to a Pod, Secret or Node that was deleted.
+/// The error message for a token that is bound to a deleted Pod, Secret or Node.
 pub(super) const INVALIDATED: &str = "service account token has been invalidated";
-/// How long a token is accepted after its expiration, because clocks differ.
+/// The tolerance for clocks that differ: a token is accepted this long before its start and after its expiration, and
+/// after the deletion of an object to which it is bound.
 const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 
-/// What a valid token says.
+/// The result of [`Registry::authenticate`]: the user and the audiences of a valid token.
 #[derive(Debug)]
 pub struct ValidToken {
     /// The user for which the token was issued or registered.
     pub user: Arc<User>,
-    /// Those of the token's audiences that the caller asked for.
+    /// Those audiences of the token that the caller of [`Registry::authenticate`] asked for.
     pub audiences: Vec<String>,
 }
 
 impl Registry {
-    /// Makes a token valid for an authenticated user. If it is `kept`, snapshots contain it.
+    /// Registers a token with which clients authenticate as this user. If `kept` is true, snapshots and the write-ahead
+    /// log contain the token, so that it stays valid after a restart.
     pub fn add_token(&mut self, token: String, user: User, kept: bool) {
         self.tokens.add(token, Arc::new(user.authenticated()), kept);
         if let Some(recorder) = &mut self.recorder {
@@ -34,10 +36,10 @@ impl Registry {
         }
     }
 
-    /// Checks a token. It must be for one of `audiences`; an empty list means the server itself.
+    /// Checks a token, which must be for one of `audiences`; an empty list stands for the audiences of this server.
     ///
     /// # Errors
-    /// Fails with the message of a TokenReview.
+    /// Fails with a message for a token that is not valid, as a TokenReview has it in `status.error`.
     pub fn authenticate(
         &self,
         token: &str,
@@ -47,7 +49,7 @@ impl Registry {
         let own = self.issuer.audiences();
         let wanted = if audiences.is_empty() { own } else { audiences };
         if let Some(user) = self.tokens.get(token) {
-            // A registered token is meant for the server, so it has the server's audiences.
+            // A token of `add_token` names no audiences. It is meant for this server, so it has the server's audiences.
             let audiences = common(own, wanted);
             if audiences.is_empty() {
                 return Err(UNKNOWN.to_owned());
@@ -90,7 +92,8 @@ impl Registry {
         Ok(audiences)
     }
 
-    /// Checks a token's claims, also that the objects to which the token is bound still exist (AUTH-2).
+    /// Checks the claims of a ServiceAccount token: its audiences and times, and that the ServiceAccount and the
+    /// objects to which the token is bound still exist (AUTH-2).
     fn judge(
         &self,
         claims: &Value,
@@ -139,7 +142,8 @@ impl Registry {
             ("node", "nodes", ""),
         ] {
             let bound = &private[kind];
-            // For a token that is bound to a Pod, the Node is only reported, and not looked up.
+            // A token that is bound to a Pod also names the Pod's Node. As this is just information about the user, the
+            // Node need not exist.
             let checked = kind != "node" || private["pod"].is_null();
             if bound.is_null() {
                 continue;

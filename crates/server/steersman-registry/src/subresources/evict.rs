@@ -1,4 +1,4 @@
-//! Machine: evicts Pods, as far as their PodDisruptionBudgets allow it.
+//! Machine: evicts Pods: deletes a Pod, if the PodDisruptionBudget that selects the Pod allows a disruption.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use crate::state::registry::Registry;
 use crate::values::text;
 use crate::verbs::acts::ActRequest;
 
-/// Maximum number of evicted Pods in a budget's status; when it is reached, no further eviction is allowed.
+/// Maximum number of Pods in `status.disruptedPods` of a PodDisruptionBudget. If there are more, evictions are refused
+/// until a controller removes some.
 const REMEMBERED: usize = 2000;
 
 const BLOCKED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
@@ -56,7 +57,7 @@ impl Registry {
             return Err(Status::no_such_path());
         };
         let pod = self.pod(namespace, name)?;
-        // First a dry run: a delete that will be refused must not use up one of the budget's disruptions.
+        // First deletes the Pod in a dry run: if the delete is refused, the budget must not lose a disruption.
         let rehearsal = DeleteOptions {
             dry_run: vec!["All".to_owned()],
             ..options.clone()
@@ -75,7 +76,8 @@ impl Registry {
         }
         if options.dry_run.is_empty() {
             let marked = self.mark_disrupted(&pod);
-            // The condition raised the Pod's resource version, so a precondition on the old one gets the new one.
+            // The write of the condition has changed the Pod's resource version, so a precondition that named the old
+            // resource version must name the new one.
             let wanted = options.preconditions.as_mut();
             if let Some(version) = wanted.and_then(|wanted| wanted.resource_version.as_mut()) {
                 *version = marked.revision.to_string();
@@ -85,7 +87,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Sets the condition `DisruptionTarget` of a Pod. As in upstream's `addConditionAndDeletePod`, no manager owns it.
+    /// Sets the condition `DisruptionTarget` of a Pod. As in upstream's `addConditionAndDeletePod`, no field manager
+    /// becomes the owner of this condition.
     fn mark_disrupted(&mut self, pod: &Arc<Stored>) -> Arc<Stored> {
         let mut draft = pod.draft();
         let known = conditions::find_true(&draft.value, "DisruptionTarget");
@@ -134,7 +137,8 @@ impl Registry {
     }
 }
 
-/// Returns whether a budget's selector matches a Pod. An empty selector matches every Pod, an absent one matches none.
+/// Returns whether a PodDisruptionBudget selects a Pod. An empty selector matches every Pod, an absent one matches
+/// none.
 fn selects(budget: &Value, pod: &Value) -> bool {
     let selector = &budget["spec"]["selector"];
     let parsed = || LabelSelector::parse(&selector_text(selector));
@@ -147,7 +151,8 @@ fn count(status: &Value, field: &str) -> i64 {
     status[field].as_i64().unwrap_or_default()
 }
 
-/// Returns a budget with one disruption less, and with the Pod in `disruptedPods`. 429 if no disruption is allowed.
+/// Returns a PodDisruptionBudget with `status.disruptionsAllowed` reduced by 1 and with the Pod in `disruptedPods`. 429
+/// if the budget allows no disruption now.
 fn take_disruption(budget: &Value, pod: &str, now: Timestamp) -> Result<Value, Status> {
     let name = metadata::text(budget, "name");
     let status = &budget["status"];

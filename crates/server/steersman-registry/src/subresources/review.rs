@@ -22,16 +22,18 @@ const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 const PATH_FIELD: &str = "spec.nonResourceAttributes";
 
-/// Returns whether objects of a kind are reviews: a create answers them and stores nothing.
+/// Returns whether a resource is a kind of review, such as SubjectAccessReview. A POST of a review must call
+/// [`Registry::review`], because reviews are not stored.
 pub fn is_review(resource: &Resource) -> bool {
     resource.built_in && GROUPS.contains(&resource.group.as_str())
 }
 
 impl Registry {
-    /// Answers a review: returns it with its status, after checks, policies and webhooks.
+    /// Answers a review: runs validation, policies and webhooks, and returns the review with its status. Nothing is
+    /// stored.
     ///
     /// # Errors
-    /// Returns the `Status` if the review is refused.
+    /// Returns the `Status` with which validation, a policy or a webhook refuses the review.
     pub fn review(
         &mut self,
         target: ObjectTarget<'_>,
@@ -182,7 +184,7 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
     let spec = &review["spec"];
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     let local = kind == "LocalSubjectAccessReview";
-    // Upstream prints the Go struct here, so the names of its fields start with capital letters.
+    // The message prints upstream's Go struct, with field names that start with capital letters.
     let [asked_path, verb] = ["path", "verb"].map(|field| Value::from(text(&path[field])));
     let shown = format!("{{\"Path\":{asked_path},\"Verb\":{verb}}}");
     let mut errors = Vec::new();
@@ -221,12 +223,12 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
     if errors.is_empty() {
         return Ok(());
     }
-    // As upstream, the message names no kind.
+    // The kind in the message is empty, as upstream.
     let group_kind = GroupResource::new(GROUPS[1], "");
     Err(Status::invalid(group_kind, "", &errors))
 }
 
-/// Validates that a review has no metadata; `local` allows a namespace.
+/// Validates that a review has no metadata. `local` is true for a LocalSubjectAccessReview, which may have a namespace.
 fn check_metadata(found: &Value, local: bool, errors: &mut Vec<FieldError>) {
     let Some(members) = found.as_object() else {
         return;
@@ -269,7 +271,8 @@ fn check_selectors(resource: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Validates one requirement of a selector. Unknown operators are accepted, because newer clients may send them.
+/// Validates one requirement of a label or field selector in a review (`label` says which). Unknown operators are
+/// accepted, because newer clients may send them.
 fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Vec<FieldError>) {
     let key = text(&requirement["key"]);
     if !label && key.is_empty() {
@@ -305,7 +308,8 @@ fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Ve
     }
 }
 
-/// Returns the warning that the selectors in a review do not parse and are ignored.
+/// Returns the text of the warning for selectors in a review that do not parse, and so are ignored at least in part;
+/// empty if all selectors parse.
 fn ignored(resource: &Value) -> String {
     let mut problems = Vec::new();
     for field in ["fieldSelector", "labelSelector"] {

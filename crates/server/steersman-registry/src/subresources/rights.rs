@@ -1,4 +1,4 @@
-//! Machine: checks permissions that a request needs in addition to the one that was checked for its verb.
+//! Machine: checks permissions that some requests need besides the permission for their verb, which the caller checks.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,11 @@ use crate::values::{items, text};
 
 const DEVICES: &str = "resource.k8s.io";
 
-/// The label of a Namespace in which devices may be used with administrator access.
+/// The label that a Namespace needs so that ResourceClaims in it may use devices with administrator access.
 const ADMIN: &str = "resource.kubernetes.io/admin-access";
 
-/// The subresources of a Pod that open a stream. For a GET, only the permission `get` was checked before.
+/// The subresources of a Pod that open a stream. They need the permission `create`, even for a GET, for which only
+/// `get` was checked before.
 const STREAMS: [&str; 3] = ["attach", "exec", "portforward"];
 
 impl Registry {
@@ -49,16 +50,16 @@ impl Registry {
         }
         let mut asked = Attributes::of("create", "", "pods", name).within(target.scope());
         part.clone_into(&mut asked.subresource);
-        // As upstream, the refusal has only the authorizer's reason, which is often empty.
+        // As upstream, the message of the 403 is just the authorizer's reason, which is often empty.
         let refusal = self.refusal_besides(user, &asked);
         refusal.map_or(Ok(()), |reason| {
             Err(Status::forbidden(resource.group_resource(), name, &reason))
         })
     }
 
-    /// Returns why the authorizer refuses this additional verb; `None` if it is allowed.
+    /// Returns the reason why the authorizer refuses the permission `asked`; `None` if the user has it.
     fn refusal_besides(&self, user: &User, asked: &Attributes) -> Option<String> {
-        // A user without a name is the program that embeds the server, and may do everything.
+        // A user without a name is the program that embeds the server, which may do everything.
         if user.name.is_empty() {
             return None;
         }
@@ -66,9 +67,9 @@ impl Registry {
         (!decision.allowed).then_some(decision.reason)
     }
 
-    /// Checks the permissions for a status write of a ResourceClaim (AUTH-6): one for allocations and reservations,
-    /// which schedulers write, and one for the status of devices, which each driver writes. `verb` is `update` or
-    /// `patch`.
+    /// Checks the two permissions for a status write of a ResourceClaim (AUTH-6): `resourceclaims/binding` for changed
+    /// allocations and reservations, which schedulers write, and `resourceclaims/driver` for the status of a driver's
+    /// devices. `verb` is `update` or `patch`.
     ///
     /// Upstream: `AuthorizedForBinding` and `AuthorizedForDeviceStatus` in `pkg/registry/resource/utils.go`.
     pub(crate) fn check_claim_rights(
@@ -176,13 +177,14 @@ impl Registry {
     }
 }
 
-/// Returns whether two values are equal; an empty list equals an absent one.
+/// Returns whether two values of a field are equal, where an empty list and an absent field count as equal.
 fn is_same(left: &Value, right: &Value) -> bool {
     let is_empty = |value: &Value| items(value).is_empty();
     left == right || (is_empty(left) && is_empty(right) && !left.is_object() && !right.is_object())
 }
 
-/// Returns the only node on which an allocation can be used; `None` if there may be several.
+/// Returns the name of the node on which the devices of an allocation can be used; `None` if the allocation is not
+/// limited to one node.
 fn allocated_node(allocation: &Value) -> Option<&str> {
     let [term] = items(&allocation["nodeSelector"]["nodeSelectorTerms"]) else {
         return None;
@@ -200,7 +202,7 @@ fn allocated_node(allocation: &Value) -> Option<&str> {
     }
 }
 
-/// Returns the drivers of devices with a status that was added, removed or changed, in alphabetical order.
+/// Returns the names of the drivers with a device status that differs between `new` and `old`, in alphabetical order.
 fn changed_drivers<'a>(new: &'a Value, old: &'a Value) -> BTreeSet<&'a str> {
     let devices = |status: &'a Value| items(&status["devices"]).iter();
     let key = |device: &'a Value| {

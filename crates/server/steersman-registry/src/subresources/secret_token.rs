@@ -19,14 +19,16 @@ use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// The label of a Secret with which kube-controller-manager makes a long unused token invalid.
+/// The label of a Secret that makes its token invalid. kube-controller-manager sets it when a token was not used for a
+/// long time.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
-/// The label of a Secret with the day of the last use of its token, which kube-controller-manager reads.
+/// The label of a Secret with the day on which its token was last used. kube-controller-manager reads it to find unused
+/// tokens.
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 
 impl Registry {
-    /// Checks that the Secret of a token exists and has this token, and that its ServiceAccount exists (AUTH-2). A
-    /// token in a Secret does not expire.
+    /// Checks a token from a Secret: the Secret must exist and still have this token, and the ServiceAccount must exist
+    /// (AUTH-2). Such a token does not expire.
     pub(super) fn judge_secret_token(
         &self,
         claims: &Value,
@@ -79,13 +81,14 @@ impl Registry {
         Ok(ValidToken { user, audiences })
     }
 
-    /// Returns whether [`mark_used_secrets`](Self::mark_used_secrets) has labels to write.
+    /// Returns whether tokens of Secrets were used for which [`mark_used_secrets`](Self::mark_used_secrets) has to
+    /// write labels.
     pub fn has_used_secrets(&self) -> bool {
         !self.used_secrets.borrow().is_empty()
     }
 
-    /// Writes today into the labels of the Secrets with tokens that were used since the last call
-    /// (`patchSecretWithLastUsedDate`). No webhook is called.
+    /// Writes the day of `now` into the last-used label of each Secret with a token that was used since the last call
+    /// (upstream: `patchSecretWithLastUsedDate`). No webhook is called.
     pub fn mark_used_secrets(&mut self, now: Timestamp) {
         self.now = now;
         let used = std::mem::take(self.used_secrets.get_mut());
@@ -107,7 +110,8 @@ impl Registry {
         }
     }
 
-    /// Records the use of a Secret's token, unless the label has this day or, by another server's clock, the next.
+    /// Records a Secret with a used token for [`mark_used_secrets`](Self::mark_used_secrets), unless its last-used
+    /// label has this day already, or the next day, which another server with a faster clock may have written.
     fn note_secret_use(&self, secret: &Stored, now: Timestamp) {
         let tomorrow = now.saturating_add(SignedDuration::from_hours(24));
         let days = [day(now), day(tomorrow.unwrap_or(now))];

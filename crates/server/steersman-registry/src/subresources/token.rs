@@ -10,10 +10,10 @@ use crate::state::registry::Registry;
 use crate::values::{items, text};
 use crate::verbs::acts::ActRequest;
 
-/// The number of seconds for which kubelets request the tokens of Pods. For just this duration, kube-apiserver issues a
-/// token that lives longer, and warns if it is used after the requested time.
+/// The lifetime, in seconds, for which kubelets request the tokens of Pods. A request for this lifetime, and for no
+/// other, gets a token that lives longer (`EXTENDED`). kube-apiserver warns if it is used after the requested lifetime.
 const PROJECTED: i64 = 3607;
-/// The lifetime of such a longer token, in seconds: one year.
+/// The lifetime, in seconds, of a token that was requested for `PROJECTED` seconds: one year.
 const EXTENDED: i64 = 365 * 24 * 60 * 60;
 
 impl Registry {
@@ -99,7 +99,8 @@ impl Registry {
         if extends { EXTENDED } else { lasts }
     }
 
-    /// Adds the claims about the object to which a token is bound and, for a Pod on a node, about the node.
+    /// Adds the claims about the object to which a token is bound (`bound`), and for a Pod with a node also those about
+    /// the node.
     fn bind_claims(
         &self,
         claims: &mut Value,

@@ -138,7 +138,7 @@ fn an_evicted_pod_gets_a_condition() {
         leaving["metadata"]["managedFields"],
         before["metadata"]["managedFields"]
     );
-    // A second eviction does not change the transition time of the condition.
+    // A second eviction, one second later, does not change the transition time of the condition `DisruptionTarget`.
     server.now += jiff::SignedDuration::from_secs(1);
     let body = json!({"metadata": {"name": "p"}});
     server.act(Act::Evict, "p", &body).unwrap();
@@ -166,7 +166,7 @@ fn a_log_needs_the_name_of_one_container() {
         refused.message,
         "a container name must be specified for pod p, choose one of: [a b]"
     );
-    // An exec and an attach choose their container as a log does.
+    // An exec or attach without a container name is refused for a Pod with several containers, as a log is.
     let exec = |name: &str, container: &str| {
         let registry = &server.registry;
         registry.no_connection("pods", "default", name, Some(container))
@@ -180,7 +180,7 @@ fn a_log_needs_the_name_of_one_container() {
     assert_eq!(exec("p", "b").code, 500);
 }
 
-/// A container that was not restarted has no previous log.
+/// The log of the previous run of a container is a 400, unless the Pod's status shows that the container was restarted.
 #[test]
 fn a_previous_log_exists_only_after_a_container_restart() {
     let mut server = Server::new();
@@ -240,7 +240,7 @@ fn every_connection_is_refused() {
 }
 
 proptest! {
-    // SRV-3, SRV-REG-1: no body makes an act panic, and a refusal changes nothing.
+    // SRV-3, SRV-REG-1: no body makes a binding, eviction or token request panic, and a refusal changes nothing.
     #[test]
     fn no_body_breaks_an_act(spec in anything(), options in anything()) {
         let mut server = Server::new();

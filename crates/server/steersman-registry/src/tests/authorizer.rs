@@ -1,4 +1,4 @@
-//! Tests of the authorizer in the expressions of admission policies.
+//! Tests of the variable `authorizer` in the expressions of admission policies.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use steersman_auth::{Authorization, User};
 use super::{Server, config_map};
 use crate::{ObjectTarget, RegistryOptions, WriteOptions};
 
-/// Returns the value of an expression, which a policy reports in its message to the user ann.
+/// Returns the value of an expression for the user ann, from the message with which a policy refuses a write of ann.
 fn decision(authorization: Authorization, expression: &str) -> String {
     let mut server = Server::with(RegistryOptions {
         authorization,
@@ -136,7 +136,7 @@ fn authorizer_calls_with_invalid_arguments_fail() {
         "authorizer.serviceAccount('a', 'B').path('/').check('get').allowed()",
         "[1, 2, 3].all(i, authorizer.path('/healthz').check('get').allowed())",
     ] {
-        // The message expression of the policy fails, so the default message is used.
+        // The expression fails, and with it the `messageExpression` of the policy, so the default message is used.
         let decision = decision(Authorization::Rbac, expression);
         assert_eq!(decision, "failed expression: false", "{expression}");
     }

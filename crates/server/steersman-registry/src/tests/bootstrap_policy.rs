@@ -1,4 +1,4 @@
-//! Tests of the bootstrap policy at a start and at later starts.
+//! Tests of the default roles and bindings (bootstrap policy) at the first start of a server and at later starts.
 
 use serde_json::{Value, json};
 use steersman_auth::Authorization;
@@ -44,7 +44,7 @@ fn a_start_writes_the_policy_of_the_cluster_and_of_its_namespaces() {
     );
 }
 
-/// AUTH-11: a start takes nothing away from a role.
+/// AUTH-11: a start adds missing rules and subjects to default roles and bindings, and removes none.
 #[test]
 fn a_later_start_adds_what_the_policy_lacks_and_changes_nothing_else() {
     let mut server = server();
@@ -129,7 +129,7 @@ fn view_aggregates_the_roles_with_its_label_and_edit_aggregates_view() {
     assert!(!has_all(&edit, &admin) && !has_all(&view, &edit));
 }
 
-/// SRV-STORE-7: the objects of the bootstrap policy are not kept decoded.
+/// SRV-STORE-7: after a start, the default roles and bindings are in memory as bytes only, and not decoded.
 #[test]
 fn the_policy_is_not_kept_decoded() {
     let server = server();

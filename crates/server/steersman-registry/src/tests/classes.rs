@@ -1,4 +1,4 @@
-//! Tests of classes and limit ranges.
+//! Tests of the admission plugins for classes, such as PriorityClass, and for LimitRanges.
 
 use serde_json::{Value, json};
 
@@ -108,7 +108,7 @@ fn claims_and_ingresses_take_the_default_class() {
         )
         .unwrap();
     assert_eq!(ingress["spec"]["ingressClassName"], "front");
-    // The class does not allow a bound claim to grow.
+    // A bound claim cannot request more storage, because its StorageClass does not allow expansion.
     made["status"] = json!({"phase": "Bound"});
     let mut bound = server
         .put("persistentvolumeclaims", Subresource::Status, made)

@@ -1,4 +1,4 @@
-//! Tests of custom resources: installation, validation, versions, removal.
+//! Tests of CRDs and custom resources: installation, validation, versions, removal.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn a_definition_is_served_at_once() {
     let made = server
         .create("customresourcedefinitions", websites())
         .unwrap();
-    // The answer shows the definition before its names were accepted.
+    // The response of the create shows the CRD as it was before its names were accepted.
     assert_eq!(made["status"]["conditions"], Value::Null);
     assert_eq!(made["status"]["acceptedNames"]["plural"], "");
     let made = server
@@ -147,8 +147,8 @@ fn custom_resources_are_validated() {
     assert_eq!(done["metadata"]["generation"], 1);
 }
 
-/// The document of a PATCH of a custom resource's status changes only the status, so a uid in it is no precondition.
-/// For a built-in kind, and for every PUT, the uid is one.
+/// A patch of the status of a custom resource may have any uid in its metadata, because only its status counts. In a
+/// patch of a built-in object's status, and in every PUT, the uid must be that of the stored object.
 #[test]
 fn a_uid_does_not_guard_a_patch_of_a_custom_status() {
     let mut server = installed();
@@ -160,7 +160,7 @@ fn a_uid_does_not_guard_a_patch_of_a_custom_status() {
         .unwrap();
     assert_eq!(done["status"]["ready"], 1);
     assert_eq!(done["metadata"]["uid"], made["metadata"]["uid"]);
-    // Preconditions are the resource version, and a `test` of the uid in a JSON patch.
+    // A patch of the status is refused for another resource version, and if a JSON patch has a `test` of another uid.
     let stale = json!({"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]},
         "status": {"ready": 2}});
     let refusal = server.patch("websites", "w", Subresource::Status, merge(stale));
@@ -340,7 +340,7 @@ fn a_deleted_definition_takes_its_objects_and_ends_their_watches() {
         (&condition["type"], &condition["reason"]),
         (&json!("Terminating"), &json!("InstanceDeletionInProgress"))
     );
-    // A second delete of the definition changes nothing.
+    // A second delete of a CRD that is already being deleted changes nothing.
     server.delete("customresourcedefinitions", name).unwrap();
     assert_eq!(server.get("customresourcedefinitions", name).unwrap(), kept);
     assert_eq!(
@@ -408,14 +408,14 @@ fn objects_stored_in_another_version_are_converted() {
     let target = ObjectTarget::object(&beta, Some("default"), "x");
     let other = server.registry.get(target, None).unwrap();
     assert_eq!(other.value()["apiVersion"], "example.com/v1beta1");
-    // A write that changes only the version in which the object is stored is stored.
+    // A write without a change is stored if it changes the version in which the object is stored.
     let before = version(&shown);
     let written = server.put("websites", Subresource::Main, shown).unwrap();
     assert!(version(&written) > before);
     assert_eq!(written["apiVersion"], "example.com/v1");
 }
 
-/// Go decodes a whole number such as `1.0` as a float, and encodes it as `1`.
+/// Go writes a number without a fraction, such as `1.0`, as `1`, and so does the server.
 #[test]
 fn whole_floats_are_written_as_integers() {
     let mut server = installed();

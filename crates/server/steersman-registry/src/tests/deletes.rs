@@ -74,7 +74,8 @@ fn an_object_stays_until_its_finalizer_is_removed() {
     let free = json!({"metadata": {"finalizers": null}});
     let last = server.merge("configmaps", "f", free).unwrap();
     assert!(last["metadata"].get("finalizers").is_none());
-    // SRV-REG-5: the answer has the version before the delete, because the write is not stored.
+    // SRV-REG-5: the update that removes the last finalizer is not stored, so its response has the stored resource
+    // version.
     assert_eq!(version(&last), version(&kept));
     assert_eq!(server.registry.revision(), version(&kept) + 1);
     assert!(!exists(&server, "configmaps", "f"));
@@ -349,7 +350,7 @@ fn system_objects_cannot_be_deleted() {
     );
 }
 
-/// A shortened grace period counts from the first delete, and may be over already.
+/// If a second delete has a shorter grace period, this counts from the first delete, and may be over already.
 #[test]
 fn a_shorter_grace_period_counts_from_the_first_delete() {
     let mut server = Server::new();

@@ -1,4 +1,4 @@
-//! Tests of managedFields that are computed later than the write.
+//! Tests of managedFields that are computed only when an object is serialised, after its write has ended.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ fn by(manager: &str) -> WriteOptions {
 }
 
 impl Server {
-    /// Writes the newest state of an object after this change, and returns the stored object.
+    /// Updates the object `a` as the field manager `manager`: applies `change` to its stored state, and returns the
+    /// result.
     fn rewrite(
         &mut self,
         (plural, part, manager): (&str, Subresource, &str),
@@ -50,7 +51,7 @@ impl Server {
     }
 }
 
-/// Creates a Deployment and writes it several times, each time by another manager.
+/// Creates a Deployment and updates it several times, each time as another field manager.
 fn write_a_deployment(server: &mut Server) {
     server.create_by("creator", "deployments", deployment("a"));
     server.rewrite(("deployments", Subresource::Status, "status"), |new| {
@@ -68,7 +69,7 @@ fn write_a_deployment(server: &mut Server) {
         new["spec"]["replicas"] = json!(3);
         new["status"] = json!({"replicas": 9});
     });
-    // No client can own a field that only the server writes.
+    // A client sends managedFields with a field that only the server sets, which no client can own.
     server.rewrite(("deployments", Subresource::Main, "sender"), |new| {
         new["metadata"]["managedFields"] = json!([
             {"manager": "m", "operation": "Update", "apiVersion": "apps/v1",
@@ -92,7 +93,7 @@ fn write_a_deployment(server: &mut Server) {
     });
 }
 
-/// Patches the Deployment with every type of patch.
+/// Patches the Deployment of `write_a_deployment` with every type of patch.
 fn patch_a_deployment(server: &mut Server) {
     let resource = server.resource("deployments");
     let now = server.now;
@@ -124,7 +125,7 @@ fn patch_a_deployment(server: &mut Server) {
             PatchKind::Merge,
             json!({"status": {"replicas": 2}}),
         ),
-        // A patch that changes nothing.
+        // This patch changes nothing.
         (
             Subresource::Status,
             PatchKind::Merge,
@@ -141,8 +142,7 @@ fn patch_a_deployment(server: &mut Server) {
     }
 }
 
-/// Creates objects with fields that the server, a plugin or the kind adds, and writes those that have
-/// subresources of their own.
+/// Creates objects of kinds with fields that the server or a plugin adds, and updates their special subresources.
 fn write_other_kinds(server: &mut Server) {
     let pod = json!({"metadata": {"name": "a", "ownerReferences": []}, "spec": {
         "containers": [{"name": "c", "image": "i:1", "env": [], "resources": {"requests": {"cpu": "1"}}}], "tolerations": []}});
@@ -176,8 +176,8 @@ fn write_other_kinds(server: &mut Server) {
     );
 }
 
-/// SRV-STORE-10: a policy sees managedFields, so with a policy the server computes them during the write, with the same
-/// result as later.
+/// SRV-STORE-10: a server with a policy must compute managedFields during each write, because policies get them. The
+/// result is the same as that of a server without policies, which computes them later.
 #[test]
 fn managed_fields_are_the_same_whenever_they_are_computed() {
     let (mut at_once, mut later) = (Server::new(), Server::new());
@@ -214,8 +214,8 @@ fn managed_fields_are_the_same_whenever_they_are_computed() {
     }
 }
 
-/// SRV-STORE-10: no write serialises a revision, and the managedFields of each revision follow from those of the
-/// revision before.
+/// SRV-STORE-10: writes do not serialise the object. When a revision is serialised, its managedFields are computed from
+/// those of all revisions before it.
 #[test]
 fn the_newest_of_many_unread_revisions_has_its_managed_fields() {
     let mut server = Server::new();
@@ -236,7 +236,7 @@ fn the_newest_of_many_unread_revisions_has_its_managed_fields() {
     assert_eq!(own[0]["fieldsV1"], json!({"f:status": {"f:replicas": {}}}));
 }
 
-/// SRV-STORE-10: a poll of a watch serialises no revision.
+/// SRV-STORE-10: a poll of a watch returns objects without serialising them.
 #[test]
 fn a_poll_serialises_nothing() {
     let mut server = Server::new();

@@ -10,7 +10,7 @@ pub(super) fn policy(name: &str) -> Value {
     json!({"propagationPolicy": name})
 }
 
-/// Returns a reference that blocks the deletion of its owner.
+/// Returns an owner reference with `blockOwnerDeletion`, which delays a `Foreground` deletion of the owner.
 pub(super) fn blocking(owner: &Value) -> Value {
     let mut reference = reference(owner);
     reference["blockOwnerDeletion"] = json!(true);
@@ -148,7 +148,7 @@ fn a_foreground_delete_waits_for_blocking_dependents() {
     server
         .delete_with("deployments", "f", policy("Foreground"))
         .unwrap();
-    // A dependent with dependents is deleted in the foreground itself, any other dependent is not.
+    // A dependent that has dependents is itself deleted with `Foreground`, and a dependent without dependents is not.
     let finalizers = |server: &Server, name: &str| {
         let object = server.get("configmaps", name).unwrap();
         assert!(
@@ -233,15 +233,15 @@ fn dangling_references_are_removed_if_another_owner_stays() {
         names.by_ref().collect::<Vec<_>>()
     };
     assert_eq!(left(&server), ["solid", "waits"]);
-    // A reference to an owner that waits for its dependents is removed as well, because otherwise the owner and the
-    // dependent would wait for each other for ever.
+    // The child still has the owner `solid`, so it stays. Its reference to the owner `waits`, which waits for the
+    // deletion of its dependents, is removed, because otherwise `waits` would never be removed.
     server
         .delete_with("configmaps", "waits", policy("Foreground"))
         .unwrap();
     assert_eq!(left(&server), ["solid"]);
 }
 
-// SRV-GC-1: an object with an owner that cannot be looked up is not collected.
+// SRV-GC-1: an object is not deleted while one of its owners has a kind that the server does not serve.
 #[test]
 fn objects_with_an_unknown_owner_stay() {
     let mut server = Server::new();
@@ -290,7 +290,7 @@ fn owners_in_other_namespaces_do_not_count() {
     assert!(!exists(&server, "configmaps", "near"));
 }
 
-// SRV-GC-2: the collector terminates for circles of owners.
+// SRV-GC-2: the garbage collector ends even if objects own each other in a circle.
 #[test]
 fn objects_that_own_each_other_are_collected() {
     for many in [2, 3, 500] {
@@ -344,7 +344,7 @@ const CLEAR: [(&str, &str); 2] = [
     ),
 ];
 
-// SRV-GC-3: the Pods are deleted first.
+// SRV-GC-3: in a terminating namespace, Pods are deleted before other objects.
 #[test]
 fn a_terminating_namespace_reports_its_remaining_objects() {
     let mut server = Server::new();
@@ -377,7 +377,7 @@ fn a_terminating_namespace_reports_its_remaining_objects() {
         page.unwrap().items.len()
     };
     server.delete("namespaces", "m").unwrap();
-    // Other objects stay while the namespace has Pods.
+    // The other objects in the namespace are not deleted while it has Pods.
     assert_eq!(count(&server), 2);
     let said = |one: (&str, &str)| (one.0.to_owned(), one.1.to_owned());
     let expect = |server: &Server, last: [(&str, &str); 2]| {
@@ -402,7 +402,7 @@ fn a_terminating_namespace_reports_its_remaining_objects() {
     );
     free(&mut server, &maps, "held");
     expect(&server, CLEAR);
-    // The finalizer of the namespace controller is removed, and the finalizer of a client stays.
+    // In `spec.finalizers`, `kubernetes` of the namespace controller is removed, and that of a client stays.
     let mut namespace = server.get("namespaces", "m").unwrap();
     assert_eq!(
         namespace["spec"]["finalizers"],

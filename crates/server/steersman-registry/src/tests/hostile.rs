@@ -1,10 +1,10 @@
-//! Tests that the server answers every input of a client.
+//! Property tests that no input of a client makes a verb panic or leaves a half-done write.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Generates arbitrary JSON with the names of fields that the server reads.
+/// Generates arbitrary JSON in which many field names are those that the server reads.
 pub(super) fn anything() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -36,7 +36,7 @@ pub(super) fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Returns whether a refused write left the store unchanged.
+/// Returns whether a write was successful, or was refused and has left the store unchanged (at the revision `before`).
 pub(super) fn whole<T>(server: &mut Server, before: u64, done: &Done<T>) -> bool {
     done.is_ok()
         || (server.registry.revision() == before && server.registry.take_changed().is_empty())

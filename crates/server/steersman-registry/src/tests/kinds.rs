@@ -1,4 +1,4 @@
-//! Tests of rules of single built-in kinds.
+//! Tests of rules that hold for one built-in kind only.
 
 use super::*;
 
@@ -160,7 +160,7 @@ fn nodes_begin_tainted_and_volumes_protected() {
     );
     server.delete("persistentvolumeclaims", "c").unwrap();
     assert!(server.get("persistentvolumeclaims", "c").is_ok());
-    // With controllers, a deleted claim loses its protection finalizer.
+    // On a server with the garbage collector, a delete removes the protection finalizer of a claim, so the claim goes.
     let mut server = Server::new();
     let made = server.create("persistentvolumeclaims", claim).unwrap();
     assert!(made["metadata"]["finalizers"].is_array());

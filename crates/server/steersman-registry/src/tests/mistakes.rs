@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 
-/// SRV-4: a verb that panics while webhooks may be called leaves neither its random numbers nor its
-/// webhook state in the registry.
+/// SRV-4: a verb that runs as an attempt (with webhooks) and panics leaves neither its generator of uids nor its
+/// webhook responses in the registry.
 #[test]
 fn a_verb_that_panics_leaves_the_registry_as_it_was() {
     let mut server = Server::new();
@@ -26,11 +26,12 @@ fn a_verb_that_panics_leaves_the_registry_as_it_was() {
     assert!(broken.is_err());
     assert_eq!(server.registry.rng.state(), expected.state());
     assert!(!server.registry.is_attended());
-    // Writes of the server itself call no webhooks before the panic and after it.
+    // After the panic, a verb that is called directly still needs no webhooks.
     server.create("configmaps", config_map("next")).unwrap();
 }
 
-/// SRV-3: a client can set the generation of a kind without a generation rule, even to the maximum.
+/// SRV-3: a client can set the generation of a ConfigMap to the maximum of `i64`. A delete, which raises the generation
+/// by 1, then keeps this value and does not overflow.
 #[test]
 fn the_maximum_generation_is_not_raised() {
     let mut server = Server::new();
@@ -44,7 +45,7 @@ fn the_maximum_generation_is_not_raised() {
     assert!(left["metadata"]["deletionTimestamp"].is_string());
 }
 
-/// SRV-REG-3: a new CSIDriver has no generation; the first change of its spec makes it one.
+/// SRV-REG-3: a new CSIDriver has no generation. The first change of its spec sets the generation to 1.
 #[test]
 fn the_generation_of_a_csi_driver_counts_its_changes() {
     let mut server = Server::new();

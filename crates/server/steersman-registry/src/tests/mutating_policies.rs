@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{Server, causes, config_map, deployment, refused};
 use crate::{ObjectTarget, Subresource, WriteOptions};
 
-/// Writes a policy for these resources, and a binding with the name of the policy.
+/// Creates a MutatingAdmissionPolicy for one resource, with the fields `with` in its spec, and a binding of this
+/// policy.
 fn policy(server: &mut Server, name: &str, resource: &str, with: &Value) {
     let (group, resource) = resource.split_once(':').unwrap_or(("", resource));
     let mut body = json!({"metadata": {"name": name}, "spec": {"reinvocationPolicy": "Never",
@@ -31,14 +32,14 @@ fn patch(expression: &str) -> Value {
     json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
 }
 
-/// Returns a mutation of a policy that adds a label to ConfigMaps.
+/// Returns the `mutations` for the spec of a policy that sets a label; `value` is a CEL expression.
 fn label(name: &str, value: &str) -> Value {
     json!({"mutations": [apply(&format!(
         "Object{{metadata: Object.metadata{{labels: {{'{name}': {value}}}}}}}"
     ))]})
 }
 
-/// ADM-4: a policy in its current form changes objects exactly while a binding names it.
+/// ADM-4: a policy changes objects from the creation of a binding to its deletion, and always in its newest form.
 #[test]
 fn a_binding_puts_a_policy_into_force() {
     let mut server = Server::new();
@@ -59,7 +60,7 @@ fn a_binding_puts_a_policy_into_force() {
     server.delete("configmaps", "one").unwrap();
 }
 
-/// ADM-4: policies are compiled again only after one of them was written.
+/// ADM-4: writes of other objects use the compiled policies; only a write of a policy compiles them again.
 #[test]
 fn a_policy_is_compiled_once() {
     let mut server = Server::new();
@@ -121,7 +122,8 @@ fn an_apply_configuration_is_merged_into_the_object() {
         (&json!("own"), &json!("mesh"))
     );
     assert_eq!(inits[1]["image"], "mesh:1");
-    // A container that the policy added gets defaults like the containers of the author, and its fields have no owner.
+    // The container `mesh`, which the policy has added, gets defaults like the containers of the client. No field
+    // manager owns its fields.
     assert_eq!(inits[1]["imagePullPolicy"], "IfNotPresent");
     assert!(
         !made["metadata"]["managedFields"]
@@ -154,7 +156,7 @@ fn all_operations_of_a_policys_patch_apply_or_none() {
     let made = server.create("configmaps", config_map("a")).unwrap();
     assert_eq!(made["metadata"]["labels"], json!({"example.com/b": "c"}));
     assert_eq!(made["data"], json!({"a": "1", "d": "1"}));
-    // A failing `test` operation leaves the object unchanged.
+    // If the `test` operation of a JSON patch does not hold, the policy leaves the object unchanged.
     let mut other = config_map("b");
     other["data"]["a"] = json!("2");
     let made = server.create("configmaps", other).unwrap();
@@ -197,8 +199,7 @@ fn failures_of_a_policy_deny_or_are_ignored() {
         assert_eq!(status.details.unwrap().causes[0].message, message);
         assert!(why(expression.clone(), true).is_ok(), "{expression}");
     }
-    // In upstream, a mutation result that is no object of the kind is an error of the server, whatever the failure
-    // policy.
+    // As upstream, a JSON patch with a result that is no object of the kind is a 500, with any `failurePolicy`.
     let odd = patch("[JSONPatch{op: 'add', path: '/odd', value: 1}]");
     assert_eq!(
         refused(why(odd, true)),
@@ -209,7 +210,7 @@ fn failures_of_a_policy_deny_or_are_ignored() {
     );
 }
 
-/// An apply configuration would drop the rest of a list or map that its type declares atomic.
+/// An apply configuration with an atomic list or map is refused, because it would replace the whole list or map.
 #[test]
 fn an_apply_configuration_cannot_replace_an_atomic_value() {
     let mut server = Server::new();
@@ -286,7 +287,7 @@ fn expressions_are_checked_when_a_policy_is_written() {
     );
 }
 
-/// SRV-3: an expression that nests values deeper and deeper is refused before it overflows a stack.
+/// SRV-3: CEL variables that nest values in each other are refused before the depth of nesting overflows a stack.
 #[test]
 fn nesting_of_expression_values_is_bounded() {
     let mut server = Server::new();
@@ -303,7 +304,8 @@ fn nesting_of_expression_values_is_bounded() {
     assert!(message.contains("nested too deep"), "{}", &message[..200]);
 }
 
-/// A policy for all resources matches neither policies nor reviews, because otherwise it could not be removed.
+/// A policy for all resources does not match writes of policies and bindings, because it could refuse its own removal.
+/// It does not match reviews, either.
 #[test]
 fn policies_do_not_match_policies_and_reviews() {
     let mut server = Server::new();

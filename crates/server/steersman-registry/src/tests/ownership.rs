@@ -5,11 +5,12 @@ use proptest::prelude::*;
 use super::garbage_collector::{HOLD, blocking, exists, policy, reference, with};
 use super::*;
 
-/// One operation of a client on the objects `n0` to `n5`.
+/// One operation of a client on the ConfigMaps `n0` to `n5`.
 #[derive(Debug, Clone)]
 enum Op {
-    /// Creates an object or changes its owners: the index of each, and whether the reference blocks it. An index past
-    /// the last object names an owner that does not exist.
+    /// Creates the object with this index, or replaces its owner references. Each has the index of the owner and
+    /// `blockOwnerDeletion`; an index without an object gives an owner that does not exist. With `true`, a new object
+    /// gets a finalizer.
     Own(usize, Vec<(usize, bool)>, bool),
     Delete(usize, &'static str),
     Free(usize),
@@ -53,7 +54,8 @@ fn has(object: &Value, finalizer: &str) -> bool {
     all.is_some_and(|all| all.iter().any(|one| one == finalizer))
 }
 
-/// Returns the uids of the objects that a delete of `target` must keep: objects without owners, and those they own.
+/// Returns the uids of the objects that a delete of `target` must keep: objects without owners, and objects with an
+/// owner that is kept. With `orphan`, dependents of `target` lose their reference to it.
 fn anchored(objects: &[Value], target: &str, orphan: bool) -> Vec<String> {
     let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap().to_owned();
     let mut kept: Vec<String> = Vec::new();
@@ -76,7 +78,8 @@ fn anchored(objects: &[Value], target: &str, orphan: bool) -> Vec<String> {
     }
 }
 
-/// Checks the objects once the garbage collector has no work left.
+/// Checks the objects after a verb, when the garbage collector has no work left: no reference names a missing owner,
+/// and only a finalizer or a blocking dependent keeps a deleted object.
 fn check_settled(objects: &[Value]) -> Result<(), TestCaseError> {
     let find = |uid: &str| objects.iter().find(|one| one["metadata"]["uid"] == *uid);
     let waits = |one: &Value| is_deleted(one) && has(one, "foregroundDeletion");
@@ -112,8 +115,8 @@ fn check_settled(objects: &[Value]) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    // SRV-GC-1, SRV-GC-2: for arbitrary references the collector terminates, deletes no object with a live owner, and
-    // keeps no object without one.
+    // SRV-GC-1, SRV-GC-2: for arbitrary owner references the garbage collector ends, deletes no object that has an
+    // existing owner, and keeps no object of which all owners are gone.
     #[test]
     fn exactly_the_objects_without_a_live_owner_are_collected(ops in prop::collection::vec(op(), 1..40)) {
         let mut server = Server::new();

@@ -1,4 +1,4 @@
-//! Tests of the permission to read the parameters that admission policies name.
+//! Tests that the author of an admission policy or binding must have the permission to read its parameter objects.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use steersman_auth::{Authorization, User};
 use super::{Done, Server, causes};
 use crate::{ObjectTarget, RegistryOptions, WriteOptions};
 
-/// Creates a server where ann may write policies and bindings, and may read what the rules allow.
+/// Creates a server with RBAC and a ClusterRole with these rules for the user ann. The helper `write` checks no
+/// permission for the write itself, so ann may write all policies and bindings.
 fn server(rules: &Value) -> Server {
     let mut server = Server::with(RegistryOptions {
         authorization: Authorization::Rbac,
@@ -78,9 +79,9 @@ fn a_policys_author_must_be_able_to_read_its_parameters() {
     let mut made = write(&mut server, ann(), policies, policy("p", "ConfigMap")).unwrap();
     made["spec"]["paramKind"]["kind"] = json!("Secret");
     assert!(write(&mut server, ann(), policies, made.clone()).is_err());
-    // The program that embeds the server may name any parameters.
+    // A write without a user is one of the program that embeds the server, which needs no permission.
     assert!(server.create(policies, policy("direct", "Secret")).is_ok());
-    // The unchanged reference was authorized for another user, so the update is refused.
+    // Ann may update a policy in which another user has set `paramKind`, as long as this field stays unchanged.
     let mut secret = write(&mut server, User::admin(), policies, made).unwrap();
     secret["metadata"]["labels"] = json!({"a": "b"});
     write(&mut server, ann(), policies, secret).unwrap();
@@ -123,7 +124,7 @@ fn a_bindings_author_must_be_able_to_read_its_parameters() {
             "spec.paramRef: Forbidden: unable to resolve paramKind &{{v1 Nothing}} to determine minimum required permissions and user {ANN} does not have \"get\" permission for all groups, versions and resources"
         )]
     );
-    // A binding of a policy that does not exist may name any parameters.
+    // For a binding of a policy that does not exist, the kind of the parameters is unknown, so ann lacks a permission.
     assert_eq!(message("none", json!({"name": "limits"})).len(), 1);
     let body = binding("b", "p", &json!({"name": "limits"}));
     let mut made = write(&mut server, ann(), bindings, body).unwrap();

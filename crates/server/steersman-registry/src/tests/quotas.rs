@@ -1,4 +1,4 @@
-//! Tests of the counting and the refusals of quotas.
+//! Tests of ResourceQuotas: the counting of their usage, and the refusal of writes that exceed them.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn pod(name: &str, resources: Value) -> Value {
     pod
 }
 
-/// QUOTA-1: usage follows creates, deletes and Pods that finish. QUOTA-2: refused writes are not counted.
+/// QUOTA-1: the usage changes with creates, deletes and the end of Pods. QUOTA-2: refused writes are not counted.
 #[test]
 fn quotas_count_objects() {
     let mut server = Server::new();
@@ -184,7 +184,7 @@ fn webhooks_policies_and_quotas_apply_exactly_while_they_exist() {
     assert!(!again.registry.has_webhooks());
 }
 
-/// QUOTA-2: the usage stays.
+/// QUOTA-2: a dry run is checked against the quota, but does not change its usage.
 #[test]
 fn a_dry_run_is_not_counted() {
     let mut server = Server::new();
@@ -203,7 +203,7 @@ fn a_dry_run_is_not_counted() {
     assert_eq!(used(&server)["configmaps"], "0");
 }
 
-/// An update counts only the increase of an amount, even if the quota has become too small for the old amount.
+/// An update that does not increase an amount is accepted, even if the quota has become too small for this amount.
 #[test]
 fn an_update_counts_only_its_increase() {
     let mut server = Server::new();
@@ -218,7 +218,7 @@ fn an_update_counts_only_its_increase() {
     label(&mut server, "1").unwrap();
     let less = json!({"spec": {"hard": {"services.nodeports": "1"}}});
     server.merge("resourcequotas", "q", less).unwrap();
-    // The limit in the status follows a change of the spec.
+    // The quota controller has copied the new limit from the spec to the status.
     let status = server.get("resourcequotas", "q").unwrap()["status"].clone();
     assert_eq!(
         status,

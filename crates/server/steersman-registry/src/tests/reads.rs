@@ -158,8 +158,8 @@ fn pages_over_all_namespaces_continue_across_them() {
 }
 
 proptest! {
-    // SRV-STORE-5: the pages together are the list, without duplicates and in its order, whatever
-    // is written in between.
+    // SRV-STORE-5: the pages of a list together have the same objects in the same order as the list without pages,
+    // even if objects are written between two pages.
     #[test]
     fn the_pages_together_are_the_list(
         objects in prop::collection::btree_set(("[a-c][a-c.-]{0,2}", "[a-c][a-c.-]{0,2}"), 1..12),
@@ -222,7 +222,7 @@ fn a_selected_page_has_no_remaining_count_and_zero_ignores_the_limit() {
 #[test]
 fn exact_revisions_list_the_past() {
     let mut server = Server::new();
-    // Changes in another namespace do not expire the list.
+    // Writes a ConfigMap in another namespace, which must not make the revisions of this list expire.
     let resource = server.resource("configmaps");
     let elsewhere = |server: &mut Server| {
         let (namespace, body) = ("kube-system", config_map("s"));

@@ -1,9 +1,10 @@
-//! Tests of a create that stops for a webhook.
+//! Tests of a create that stops for a webhook call and is then resumed.
 
 use super::*;
 use crate::webhook::CallResponse;
 
-/// Runs a create until it stops for a call of a webhook, and answers the call.
+/// Runs a create of the ConfigMap `a` until it stops for a webhook call. Returns the attempt with a response that
+/// allows the create.
 fn stopped(server: &mut Server) -> Attempt {
     let hook = json!({
         "name": "h.example.com",
@@ -34,7 +35,7 @@ fn stopped(server: &mut Server) -> Attempt {
     attempt
 }
 
-/// Returns whether the create continues where it stopped.
+/// Calls `resume_create`, and returns whether it has continued the stopped create.
 fn resumes(server: &mut Server, attempt: &mut Attempt) -> bool {
     let (maps, now) = (server.resource("configmaps"), server.now);
     let target = ObjectTarget::collection(&maps, Some("default"));
@@ -52,17 +53,17 @@ fn resumes(server: &mut Server, attempt: &mut Attempt) -> bool {
 fn a_create_continues_in_an_unchanged_registry() {
     let mut server = Server::new();
     let mut attempt = stopped(&mut server);
-    // A refused write and a dry run change nothing.
+    // A refused write changes nothing, so the create can continue.
     server
         .create("configmaps", json!({"metadata": {"name": "X"}}))
         .unwrap_err();
     assert!(resumes(&mut server, &mut attempt));
     assert!(server.get("configmaps", "a").is_ok());
-    // A completed create has nothing to continue.
+    // After its completion, the create cannot be resumed a second time.
     assert!(!resumes(&mut server, &mut attempt));
 }
 
-/// ADM-1: a webhook reviews the state that is stored.
+/// ADM-1: after another write, the kept object may differ from the object that the create would compute now.
 #[test]
 fn a_create_begins_anew_after_any_other_write() {
     let mut server = Server::new();
@@ -72,7 +73,7 @@ fn a_create_begins_anew_after_any_other_write() {
     assert!(server.get("configmaps", "a").is_err());
 }
 
-/// ADM-4: webhooks and policies are part of what a create continues from.
+/// ADM-4: after a write of a webhook configuration, the create has to ask the webhooks that exist now.
 #[test]
 fn a_create_begins_anew_after_a_change_of_the_webhooks() {
     let mut server = Server::new();

@@ -1,4 +1,4 @@
-//! Tests of pod security standards.
+//! Tests of the admission plugin for pod security standards.
 
 use serde_json::{Value, json};
 
@@ -47,8 +47,7 @@ fn a_namespace_enforces_a_standard() {
     fine["spec"]["containers"][0]["securityContext"] =
         json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}});
     let mut made = server.create("pods", fine).unwrap();
-    // The labels may demand a standard that an existing Pod violates: only updates of checked fields of the Pod are
-    // refused.
+    // After the namespace has a standard, an update of a Pod's labels is accepted, because no checked field changes.
     label(
         &mut server,
         json!({"pod-security.kubernetes.io/enforce": "baseline"}),
@@ -87,7 +86,7 @@ fn a_workload_gets_a_warning_and_a_generated_name_is_named() {
     let (_, message) = refused(server.create("pods", unnamed));
     let name = message.split('"').nth(1).unwrap();
     assert_eq!(name.len(), "web-".len() + 5, "{message}");
-    // A refused write causes no warning.
+    // The write was refused, so it has no warning about the same violation.
     assert!(messages(&server).is_empty());
 }
 
@@ -129,7 +128,8 @@ fn labels_are_validated_and_existing_pods_reported() {
     );
 }
 
-/// An update of a Pod that is older than the labels is checked only if it changes a checked field.
+/// A Pod may violate a standard that its namespace got later. An update of the Pod is refused only if it changes a
+/// field that the standard checks.
 #[test]
 fn an_older_pod_is_checked_only_if_a_checked_field_changes() {
     let mut server = Server::new();
@@ -161,7 +161,7 @@ fn an_older_pod_is_checked_only_if_a_checked_field_changes() {
     );
 }
 
-/// Invalid labels of a namespace are refused when they are written, not at later updates of other fields.
+/// Invalid labels of a namespace are refused when they are written. A namespace that has them already can be updated.
 #[test]
 fn older_invalid_labels_do_not_block_updates() {
     let mut server = Server::new();

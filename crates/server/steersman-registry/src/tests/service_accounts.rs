@@ -40,7 +40,7 @@ fn names_in(server: &Server, plural: &str, namespace: &str) -> Vec<String> {
         .collect()
 }
 
-/// SRV-NS-1: the account is there after every request.
+/// SRV-NS-1: after every request, each namespace that is not terminating has its ServiceAccount `default`.
 #[test]
 fn each_namespace_has_an_account_until_it_terminates() {
     let mut server = furnishing();
@@ -68,7 +68,7 @@ fn each_namespace_has_an_account_until_it_terminates() {
     server.delete("namespaces", "team").unwrap();
     assert!(server.get("namespaces", "team").is_ok());
     assert!(names_in(&server, "serviceaccounts", "team").is_empty());
-    // Without the controller of accounts, a namespace has neither the ServiceAccount nor the ConfigMap.
+    // Without the option `furnish_namespaces`, a namespace gets no ServiceAccount.
     let alone = Server::new();
     assert!(names_in(&alone, "serviceaccounts", "default").is_empty());
 }
@@ -128,12 +128,12 @@ fn a_pod_takes_the_account_of_its_namespace_and_mounts_its_token() {
         spec["initContainers"][0]["volumeMounts"],
         json!([{"name": name, "readOnly": true, "mountPath": mount}])
     );
-    // A mount of the container at the directory of tokens stays.
+    // The container has its own mount at the directory of the token, which stays.
     assert_eq!(
         spec["containers"][0]["volumeMounts"],
         json!([{"name": "own", "mountPath": mount}])
     );
-    // Fields that the server added to the Pod have no owner.
+    // In managedFields, the fields that the server has added to the Pod have no owner.
     let owned = made["metadata"]["managedFields"].to_string();
     assert!(!owned.contains("serviceAccount"), "{owned}");
     // A Pod that already has a token volume gets no second one.
@@ -180,7 +180,7 @@ fn a_pod_gets_its_accounts_settings_unless_it_has_its_own() {
             "pods \"c\" is forbidden: error looking up service account default/missing: serviceaccount \"missing\" not found".to_owned()
         )
     );
-    // Without the controller of accounts, a Pod may name any account and gets no token.
+    // Without the option `furnish_namespaces`, a Pod may name any ServiceAccount and gets no token.
     let mut alone = Server::new();
     let made = alone.create("pods", lost).unwrap();
     assert_eq!(made["spec"].get("volumes"), None);
@@ -204,7 +204,7 @@ fn a_mirror_pod_gets_no_account() {
     );
 }
 
-/// A version of custom resources has an APIService exactly while it is served.
+/// A version of a CRD has an APIService from the time the version is served until it is no longer served.
 #[test]
 fn versions_of_custom_resources_are_registered() {
     let mut server = Server::new();
@@ -266,6 +266,6 @@ fn versions_of_custom_resources_are_registered() {
             "DELETED v1.example.com"
         ]
     );
-    // The APIServices of built-in groups stay.
+    // The APIServices of built-in groups are not deleted with those of CRDs.
     assert!(server.get("apiservices", "v1.apps").is_ok());
 }

@@ -43,7 +43,7 @@ fn a_request_is_approved_and_then_signed() {
     let mut made = made.unwrap().object.value().clone();
     assert_eq!(made["spec"]["username"], "ann");
     assert_eq!(made["spec"]["groups"], json!(["team"]));
-    // A signer writes the status, and an approver the approval.
+    // The condition `Approved` cannot be added by a status write, and the certificate not by a write of `approval`.
     made["status"] = json!({"conditions": [condition("Approved")]});
     let (code, message) = refused(server.put(PLURAL, Subresource::Status, made.clone()));
     assert_eq!(code, 422);
@@ -135,7 +135,8 @@ fn client_certificates_for_masters_are_refused_and_approval_needs_permission() {
     approve(&mut server, User::new("ann")).unwrap();
 }
 
-/// A signer also writes conditions and may sign for any user, and no client sets its own identity.
+/// A write of conditions in the status needs the permission to sign for the signer of the request. The fields `uid` and
+/// `groups` that a client sends in a new request are dropped.
 #[test]
 fn signers_write_the_status() {
     let mut server = Server::with(RegistryOptions {

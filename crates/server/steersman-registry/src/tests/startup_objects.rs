@@ -21,7 +21,7 @@ fn a_server_creates_its_own_service() {
             .unwrap()["value"],
         2_000_001_000
     );
-    // A start with another listener changes only the endpoints of the Service.
+    // If the server starts again with another address, only the endpoints of the Service `kubernetes` change.
     server
         .registry
         .write_startup_objects(("127.0.0.1:7443".parse().unwrap(), "other PEM", None), now);
@@ -46,7 +46,7 @@ fn a_server_creates_its_own_service() {
             .1,
         7443
     );
-    // The next Service gets another address than the Service `kubernetes`.
+    // A new Service does not get the address of the Service `kubernetes`, 10.96.0.1.
     let other = json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}});
     let other = server.create("services", other).unwrap();
     assert_ne!(other["spec"]["clusterIP"], "10.96.0.1");
@@ -82,7 +82,7 @@ fn a_server_creates_api_services_and_flow_control_configurations() {
             "{name}"
         );
     }
-    // The server itself serves every group version that a cluster without CRDs has.
+    // There is an APIService for each served group and version, except those of APIServices themselves.
     let mut served: Vec<String> = server
         .registry
         .resources()
@@ -96,7 +96,7 @@ fn a_server_creates_api_services_and_flow_control_configurations() {
     let apps = server.get("apiservices", "v1.apps").unwrap();
     assert_eq!(apps["spec"]["groupPriorityMinimum"], 17800);
     assert_eq!(apps["status"]["conditions"][0]["reason"], "Local");
-    // Changes and deletions that clients made survive the next start.
+    // A start does not undo changes that a client has made in these objects.
     server
         .merge(
             "flowschemas",
@@ -158,7 +158,7 @@ fn services_have_addresses_of_the_configured_network() {
     );
 }
 
-/// SRV-IP-1: no two Services share an address.
+/// SRV-IP-1: if all addresses of the service network are taken, a new Service is refused and does not share an address.
 #[test]
 fn a_service_without_a_free_address_is_refused() {
     let mut server = with_network("10.0.0.0/29");
@@ -216,7 +216,8 @@ fn a_server_publishes_its_authorities_and_its_lease() {
     assert_eq!(*manager, "kube-apiserver");
     let label = "apiserver.kubernetes.io/identity";
     assert_eq!(lease["metadata"]["labels"][label], "kube-apiserver");
-    // Objects about the Service `kubernetes` have field owners, and keep their revision at a start.
+    // The endpoints of the Service `kubernetes` have managedFields. A start that changes nothing in them does not
+    // write them.
     for (plural, field) in [
         ("endpoints", "f:subsets"),
         ("endpointslices", "f:endpoints"),
@@ -255,7 +256,7 @@ fn each_address_of_a_service_has_an_ip_address() {
         json!({"ipaddress.kubernetes.io/ip-family": "IPv4",
             "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"})
     );
-    // An address that a client reserved is not given to a Service.
+    // An address for which a client has created an IPAddress object is not assigned to a Service.
     let reserved = json!({"metadata": {"name": "10.0.0.3"}, "spec": {"parentRef":
         {"group": "example.com", "resource": "things", "name": "x"}}});
     server.create("ipaddresses", reserved).unwrap();
@@ -264,7 +265,7 @@ fn each_address_of_a_service_has_an_ip_address() {
         let made = server.create("services", service(&name)).unwrap();
         assert_eq!(made["spec"]["clusterIP"], expected);
     }
-    // A Service that loses its address frees it, and a Service that is not stored takes none.
+    // If a Service becomes an ExternalName, it loses its address, and the IPAddress object is deleted.
     let external = json!({"spec": {"type": "ExternalName", "externalName": "example.com",
         "clusterIP": null, "clusterIPs": null}});
     server.merge("services", "s10-0-0-2", external).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the storage version migrator, without its driver.
+//! Tests of the storage version migrator as a machine: the tests take the place of its driver.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{MigrationStep, MigratorTime, MigratorWork, StorageMigrator};
 
 const MIGRATIONS: &str = "storageversionmigrations";
 
-/// A server that serves migrations, and its migrator with the driver's clock.
+/// A server that serves StorageVersionMigrations, and its migrator; `tick` is the time on the driver's clock.
 struct Migrating {
     server: Server,
     migrator: StorageMigrator,
@@ -19,7 +19,8 @@ struct Migrating {
 }
 
 impl Migrating {
-    /// Creates a server with Websites that are stored as `v1`, after the storage version became `v1beta1`.
+    /// Creates a server with Websites that are stored as `v1`, although the storage version of their CRD is now
+    /// `v1beta1`.
     fn with_websites(names: &[&str]) -> Self {
         let mut server = Server::with(RegistryOptions {
             serve_storage_migrations: true,
@@ -54,19 +55,20 @@ impl Migrating {
         self.migrator.next_work(registry, done, now)
     }
 
-    /// Makes the write of a step, and returns the migrator's next work.
+    /// Makes the write of a step as a driver would, and returns the migrator's next work.
     fn store(&mut self, step: MigrationStep) -> MigratorWork {
         let outcome = self.server.registry.store_anew(&step, self.server.now);
         self.next(Some((step, outcome)))
     }
 
-    /// Makes at most `most` writes. Returns the number of writes, and the migrator's next work.
+    /// Runs the migrator for at most `most` writes, until it waits. Returns the number of writes, and the next work.
     fn run(&mut self, most: usize) -> (usize, MigratorWork) {
         let work = self.next(None);
         self.go_on(work, most)
     }
 
-    /// Like [`run`](Self::run), starting with work that the migrator has returned.
+    /// Runs the migrator from `work`, which it has returned before, for at most `most` writes. Returns the number of
+    /// writes and the next work.
     fn go_on(&mut self, mut work: MigratorWork, most: usize) -> (usize, MigratorWork) {
         for writes in 0..most {
             let MigratorWork::Store(step) = work else {
@@ -77,7 +79,7 @@ impl Migrating {
         (most, work)
     }
 
-    /// Returns the conditions of a migration, as `Type=Status Reason Message`.
+    /// Returns the conditions of a StorageVersionMigration, each as `Type=Status Reason Message`.
     fn conditions(&self, name: &str) -> Vec<String> {
         let migration = self.server.get(MIGRATIONS, name).unwrap();
         said(&migration)
@@ -88,7 +90,7 @@ impl Migrating {
         crd.unwrap()
     }
 
-    /// Returns the condition `StorageMigrating` of the definition, as text.
+    /// Returns the condition `StorageMigrating` of the CRD as `Type=Status Reason Message`; empty if the CRD lacks it.
     fn migrating(&self) -> String {
         let all = said(&self.definition()).into_iter();
         let mut all = all.filter(|one| one.starts_with("StorageMigrating"));
@@ -113,7 +115,7 @@ const STARTED: &str = "Running=True MigrationRunning The migration is running";
 const ENDED: &str = "Running=False MigrationCompleted Migration completed";
 const SUCCEEDED: &str = "Succeeded=True StorageVersionMigrationSucceeded";
 
-/// SRV-SVM-3: after a migration every object is stored in the storage version.
+/// SRV-SVM-3: after a migration every object of its resource is stored in the storage version.
 #[test]
 fn a_migration_stores_every_object_anew_and_prunes_the_stored_versions() {
     let mut it = Migrating::with_websites(&["a", "b", "c"]);
@@ -197,7 +199,7 @@ fn one_migration_per_resource_runs_the_oldest_first() {
     }
 }
 
-/// A migration that is not the oldest waits until the running one has ended.
+/// If a migration with an older creation time appears while another one of its resource runs, it waits for the other.
 #[test]
 fn an_older_migration_does_not_replace_the_running_one() {
     let mut it = Migrating::with_websites(&["a", "b"]);
@@ -214,7 +216,8 @@ fn an_older_migration_does_not_replace_the_running_one() {
     assert_eq!(it.conditions("an-older-one"), [ENDED, SUCCEEDED]);
 }
 
-/// A new migrator starts a migration from the beginning, as after a restart of the server.
+/// A migrator that a restarted server creates goes through all objects again; objects in the storage version stay as
+/// they are.
 #[test]
 fn an_interrupted_migration_continues_and_stores_no_object_twice() {
     let names: Vec<String> = (0..20).map(|number| format!("w{number:02}")).collect();
@@ -296,7 +299,8 @@ fn an_object_that_changes_or_goes_meanwhile_is_no_failure() {
     assert!(it.server.get("websites", "gone").is_err());
 }
 
-/// SRV-SVM-3: a write of the server itself keeps the old version of an object that only a webhook can convert.
+/// SRV-SVM-3: after a conflict, an object may still be in the old version, because writes of the server itself do not
+/// convert by a webhook. The migrator then writes the object again.
 #[test]
 fn an_object_that_is_still_of_the_old_version_after_a_conflict_is_stored_anew() {
     let mut it = Migrating::with_websites(&["a", "b"]);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Server, causes, config_map, refused};
 use crate::{RegistryOptions, Subresource};
 
-/// Writes a policy for ConfigMaps with these members in its spec.
+/// Creates a ValidatingAdmissionPolicy for ConfigMaps, with the fields `with` in its spec.
 fn policy(server: &mut Server, name: &str, with: &Value) {
     let mut body = json!({"metadata": {"name": name}, "spec": {"matchConstraints": {
         "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
@@ -31,7 +31,7 @@ fn messages(server: &Server) -> Vec<String> {
     server.registry.take_warnings().1
 }
 
-/// ADM-4: a policy refuses objects exactly while a binding names it.
+/// ADM-4: a policy refuses objects from the creation of a binding to its deletion.
 #[test]
 fn a_binding_puts_a_policy_into_force() {
     let mut server = Server::new();
@@ -93,7 +93,7 @@ fn policies_evaluate_variables_conditions_and_parameters() {
     );
     let mut limits = config_map("limits");
     limits["data"] = json!({"most": "1"});
-    // When the parameters themselves are written, the policy finds no parameters yet.
+    // The policy also matches the create of its own parameter object, and is evaluated before this exists.
     assert_eq!(refused(server.create("configmaps", limits.clone())).0, 422);
     server
         .delete("validatingadmissionpolicybindings", "limit-here")
@@ -241,7 +241,8 @@ fn parameters_may_be_in_another_namespace() {
     assert_eq!(refused(server.create("configmaps", config_map("a"))).0, 422);
 }
 
-/// CEL-1: all conditions of a policy share one budget, of which two calls of the authorizer cost much.
+/// CEL-1: all match conditions of a policy share one cost budget. It is enough for three conditions with two costly
+/// calls of the authorizer each, but not for four.
 #[test]
 fn conditions_share_a_budget() {
     let mut server = Server::new();

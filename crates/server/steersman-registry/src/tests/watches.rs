@@ -18,7 +18,7 @@ fn streaming() -> ListQuery {
     }
 }
 
-/// SRV-WATCH-1: events are in the order of the revisions.
+/// SRV-WATCH-1: a watch returns one event for each change, in the order of the revisions.
 #[test]
 fn a_watch_sees_each_change_once_in_order() {
     let mut server = Server::new();
@@ -145,7 +145,8 @@ fn a_compacted_start_is_an_error_event() {
     assert!(server.poll(&mut cursor).is_empty());
 }
 
-/// A server cannot know that the history it compacted had no change of the watched kind.
+/// A watch from a revision before a compaction gets 410, because the server no longer knows whether the compacted
+/// revisions had a change of the watched kind.
 #[test]
 fn a_start_before_a_compaction_expires_even_if_no_change_was_lost() {
     let mut server = Server::new();
@@ -202,12 +203,12 @@ fn a_future_start_waits() {
     let mut cursor = server.watch("configmaps", &from(999_999)).unwrap();
     server.create("configmaps", config_map("a")).unwrap();
     assert!(server.poll(&mut cursor).is_empty());
-    // A bookmark would claim that the server has reached the revision.
+    // No bookmark at the future revision, because this would tell the client that the server has reached the revision.
     assert!(server.registry.bookmark(&mut cursor).is_none());
     assert_eq!(cursor.position(), 999_999);
 }
 
-/// A future state cannot be listed: the watch opens, and its only event is an error.
+/// A watch that asks for the initial objects at a future revision opens, and its only event is an error.
 #[test]
 fn the_objects_of_a_future_start_are_refused_in_an_event() {
     let mut server = Server::new();

@@ -174,7 +174,7 @@ fn a_dry_run_changes_nothing() {
     assert_eq!(server.registry.revision(), before);
 }
 
-/// SRV-REG-2: any other version is a conflict.
+/// SRV-REG-2: an update with another resource version than the stored one gets 409.
 #[test]
 fn an_update_lands_on_the_version_it_names() {
     let mut server = Server::new();
@@ -269,7 +269,7 @@ fn names_and_namespaces_are_immutable() {
     assert_eq!(refused(server.merge("configmaps", "c", patch)).0, 422);
 }
 
-/// SRV-REG-4: the resource version stays.
+/// SRV-REG-4: a write that changes nothing keeps the resource version of the object.
 #[test]
 fn a_write_that_changes_nothing_makes_no_revision() {
     let mut server = Server::new();
@@ -294,7 +294,7 @@ fn a_write_that_changes_nothing_makes_no_revision() {
     assert!(server.registry.take_changed().is_empty());
 }
 
-/// SRV-REG-3: other changes keep the generation.
+/// SRV-REG-3: a change of the spec raises the generation; a change of metadata or status does not.
 #[test]
 fn the_generation_counts_changes_of_the_spec() {
     let mut server = Server::new();

@@ -1,4 +1,4 @@
-//! Machine: subresources that do something: bindings, evictions, tokens, logs and connections.
+//! Machine: subresources that perform an action (acts): bindings, evictions, tokens, logs and connections.
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ use crate::requests::{intake, metadata, request_kinds};
 use crate::state::registry::Registry;
 use crate::values::{items, text};
 
-/// A POST to a subresource that does something, such as `pods/binding`.
+/// A POST to a subresource that performs an action, such as `pods/binding`, in place of storing the body.
 #[derive(Debug, Clone, Copy)]
 pub struct ActRequest<'a> {
-    /// Which subresource it is, and so what is done.
+    /// The action of the subresource: bind, evict or issue a token.
     pub act: Act,
     /// The namespace of the Pod or ServiceAccount.
     pub namespace: &'a str,
-    /// The name of the Pod or ServiceAccount; empty if only the body has it.
+    /// The name of the Pod or ServiceAccount; empty if only the body has the name, as in a POST to `bindings`.
     pub name: &'a str,
     /// The body of the request, such as a Binding, Eviction or TokenRequest.
     pub body: &'a Value,
 }
 
 impl Registry {
-    /// Binds or evicts a Pod, or issues a token for a ServiceAccount. Returns the object of the answer; `None` if the
-    /// answer is a `Status` of success.
+    /// Binds or evicts a Pod, or issues a token for a ServiceAccount. Returns the object for the response; `None` if
+    /// the response is a `Status` of success.
     ///
     /// # Errors
     /// Returns the `Status` of the refusal; nothing has changed then.
@@ -72,8 +72,8 @@ impl Registry {
         }
     }
 
-    /// Returns the log of a Pod's container, or of its `previous` run; `None` for a Pod without a node. The text is
-    /// always empty, because no containers run.
+    /// Returns the log of a Pod's container, or of the container's `previous` run; `None` for a Pod without a node. The
+    /// log is always empty, because this server runs no containers.
     ///
     /// # Errors
     /// 404 for an absent Pod; 400 for a container that the Pod does not have, for a missing container name if the Pod
@@ -90,7 +90,7 @@ impl Registry {
             return Ok(None);
         }
         if previous && !has_ended_before(&pod.lean()["status"], container) {
-            // The message is that of the kubelet's `validateContainerLogStatus`.
+            // In a cluster, the kubelet refuses the request with this message (`validateContainerLogStatus`).
             let message = format!(
                 "previous terminated container \"{container}\" in pod \"{name}\" not found"
             );
@@ -99,8 +99,9 @@ impl Registry {
         Ok(Some(String::new()))
     }
 
-    /// Builds the `Status` that refuses a connection: there are no kubelets and no endpoints. `container` is the
-    /// container in an exec or attach, empty for the only one of the Pod; `None` for other connections.
+    /// Builds the `Status` that refuses a connection such as exec or proxy, because there are no kubelets and no
+    /// endpoints. For an exec or attach, `container` is the named container, or empty for the only container of the
+    /// Pod; otherwise `None`.
     pub fn no_connection(
         &self,
         plural: &str,
@@ -209,7 +210,7 @@ fn node_to_bind(target: &Value) -> Result<&str, Status> {
     }
 }
 
-/// Refuses a Binding with another `uid` or `resourceVersion` than the Pod has.
+/// Refuses with 409 a Binding with another `uid` or `resourceVersion` than the stored Pod.
 fn check_preconditions(
     binding: &Value,
     pod: &Stored,
@@ -228,7 +229,8 @@ fn check_preconditions(
     Ok(())
 }
 
-/// Returns the named container, or the only one if none is named; 400 if there is no such container, or several.
+/// Returns the name of the container in a request for a log or connection: the named container, or the only container
+/// of the Pod if the name is empty. 400 if the Pod lacks the named container, or has several and none is named.
 fn chosen_container<'a>(pod: &'a Value, name: &str, container: &'a str) -> Result<&'a str, Status> {
     let names = |field: &str| -> Vec<&'a str> {
         let containers = items(&pod["spec"][field]).iter();
@@ -258,7 +260,7 @@ fn chosen_container<'a>(pod: &'a Value, name: &str, container: &'a str) -> Resul
     }
 }
 
-/// Returns whether the container has ended once and was restarted.
+/// Returns whether the container has a previous run, which has ended before the container was restarted.
 fn has_ended_before(status: &Value, container: &str) -> bool {
     let lists = [
         "containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses",

@@ -1,6 +1,6 @@
-//! Machine: the points of a verb at which policies and webhooks change or refuse its object.
+//! Machine: the steps of a verb in which policies and webhooks change or refuse its object.
 //!
-//! All of these points come before the verb changes anything (ADM-2).
+//! All of these steps come before the verb stores anything (ADM-2).
 
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
@@ -20,7 +20,8 @@ use crate::requests::{metadata, subresource_fields};
 use crate::state::registry::Registry;
 
 impl Registry {
-    /// Lets policies and webhooks change a new object, which they see without the server's fields, such as `uid`.
+    /// Lets the mutating policies and webhooks change a new object. As upstream, they get it without the fields that
+    /// only the server sets, such as `uid`.
     pub(crate) fn admit_new(
         &self,
         admission: &WriteAdmission<'_>,
@@ -55,7 +56,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Lets policies and webhooks change an object before an update, in the fields that the subresource writes.
+    /// Lets the mutating policies and webhooks change an object before an update. Their changes to fields that a write
+    /// to the subresource cannot change are dropped.
     pub(crate) fn admit_change(
         &self,
         write: &ObjectWrite<'_>,
@@ -111,23 +113,26 @@ impl Registry {
         self.admit_validated(admission, (Some(new), Some(old)))
     }
 
-    /// Returns whether any mutating policy or any webhook exists.
+    /// Returns whether a mutating policy or webhook may change the object of the verb. (The flag for webhooks covers
+    /// mutating and validating ones.)
     pub(crate) fn is_changed(&self) -> bool {
         self.calls_webhooks() || self.presence.mutating_policies
     }
 
-    /// Returns whether any validating policy or any webhook exists.
+    /// Returns whether a validating policy or webhook may refuse the verb. (The flag for webhooks covers mutating and
+    /// validating ones.)
     pub(crate) fn is_judged(&self) -> bool {
         self.calls_webhooks() || self.presence.validating_policies
     }
 
-    /// Returns whether the verb calls admission webhooks. `presence` matters too: a caller also answers calls if a CRD
-    /// has just a conversion webhook.
+    /// Returns whether the verb calls admission webhooks: its caller can call webhooks, and the server has admission
+    /// webhooks. The first is also true on a server with only a conversion webhook.
     fn calls_webhooks(&self) -> bool {
         self.is_attended() && self.presence.webhooks
     }
 
-    /// Calls the webhooks for all objects of a deletecollection before the first delete; one refusal keeps all objects.
+    /// Calls the webhooks for all objects of a deletecollection before the first is deleted. If one is refused, none is
+    /// deleted.
     pub(crate) fn admit_removals(
         &self,
         target: ObjectTarget<'_>,
@@ -141,7 +146,8 @@ impl Registry {
         let mut waiting = Ok(());
         for object in &page.items {
             let admitted = self.admit_removal(&admission, object.value());
-            // Goes on after a missing answer, so that all calls are collected and made at once.
+            // Goes on if a response is missing, so that the caller gets the calls for all objects and sends them at
+            // once.
             if admitted.is_err() && !self.is_waiting() {
                 return admitted;
             }
@@ -150,7 +156,8 @@ impl Registry {
         waiting
     }
 
-    /// Calls the webhooks for a binding, eviction or token request; they cannot change its body.
+    /// Runs policies and webhooks for a binding, eviction or token request. They can refuse it, but not change its
+    /// body.
     pub(crate) fn admit_act(
         &self,
         request: &ActRequest<'_>,

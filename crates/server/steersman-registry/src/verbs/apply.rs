@@ -21,7 +21,7 @@ use crate::requests::options::{ObjectTarget, StoredWrite, Subresource, WriteOpti
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// The field manager of the fields that an object without managedFields has at its first apply.
+/// The field manager that becomes the owner of all fields of an object without managedFields at its first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 struct ApplyBody<'a> {
@@ -44,9 +44,9 @@ impl ApplyBody<'_> {
 }
 
 impl Registry {
-    /// Applies a configuration (YAML or JSON), and creates the object if it does not exist. 409 with each manager and
-    /// field in conflict, 400 for a body that is no object of this resource, 500 for a body that does not fit its type,
-    /// and the errors of create and update.
+    /// Applies a configuration (YAML or JSON) to an object, or creates the object. 409 with each field in conflict and
+    /// its manager, 400 for a body that is no object of this resource, 500 for a body that does not fit the type of the
+    /// resource, and the errors of create and update.
     pub(crate) fn apply(
         &mut self,
         target: ObjectTarget<'_>,
@@ -108,8 +108,8 @@ impl Registry {
         written.map_err(|status| refuse_undecodable(target, &place, status))
     }
 
-    /// Returns whether an apply to a CRD changes nothing and would not be refused, so that the write can be left out. A
-    /// write copies the whole CRD several times, and programs apply all their CRDs at each start. `managed` are the
+    /// Returns whether an apply to a CRD changes nothing and would not be refused, so that the write can be skipped: it
+    /// would copy the whole CRD several times, and operators apply all their CRDs at each start. `managed` are the
     /// managedFields after the apply.
     fn is_unwritten(&self, write: &ObjectWrite<'_>, live: &Value, managed: Option<&str>) -> bool {
         is_definition(write.resource)
@@ -129,8 +129,8 @@ impl Registry {
         let empty = Value::Object(Map::new());
         let applied = self.applied(request, &mut entries, &empty)?;
         let mut new = applied.unwrap_or_else(|| request.configuration.clone());
-        // As in upstream's `applyPatch`, this check comes before that of the name: a configuration without a name and
-        // with the uid of a removed object is a conflict.
+        // As in upstream's `applyPatch`, the uid is checked before the name. So a configuration with the uid of a
+        // removed object is a conflict, even if it has no name.
         let uid = metadata::text(&new, "uid").to_owned();
         if !uid.is_empty() {
             let why = format!(
@@ -149,7 +149,8 @@ impl Registry {
         created.map_err(|status| refuse_undecodable(target, &place, status))
     }
 
-    /// Returns the object with the configuration applied; `None` if that changes nothing.
+    /// Applies the configuration of a request to the object `live`, and updates `entries`. Returns the new object;
+    /// `None` if the configuration changes nothing.
     fn applied(
         &self,
         request: &ApplyBody<'_>,
@@ -191,7 +192,7 @@ impl Registry {
         Ok(applied)
     }
 
-    /// In an object without managedFields, makes [`BEFORE_FIRST_APPLY`] the manager of all its fields.
+    /// Makes [`BEFORE_FIRST_APPLY`] the owner of all fields of an object that has no managedFields yet.
     fn note_before_first(
         &self,
         request: &ApplyBody<'_>,
@@ -206,7 +207,7 @@ impl Registry {
     }
 }
 
-/// Applies a Scale to an object: its `spec.replicas` is a field of the object.
+/// Applies a Scale to an object: the field manager becomes the owner of the object's field with the number of replicas.
 fn apply_scale(
     request: &ApplyBody<'_>,
     entries: &mut ManagerEntries,
@@ -266,7 +267,7 @@ fn place_of(configuration: &Value) -> String {
     format!("{}/{}", text("namespace"), text("name"))
 }
 
-/// Builds the 500 of an apply with a result that does not decode, for instance because of an invalid quantity.
+/// Builds the 500 for an apply, if its result does not decode, for instance because of an invalid quantity.
 fn unrestorable(resource: &Resource, place: &str, why: &str) -> Status {
     let named = format!("{}, Kind={}", resource.api_version(), resource.kind);
     Status::internal_plain(format!(
@@ -275,7 +276,8 @@ fn unrestorable(resource: &Resource, place: &str, why: &str) -> Status {
     ))
 }
 
-/// Replaces the decoder's refusal of a built-in object by that of an apply, with other words.
+/// Replaces the decoder's refusal of the result of an apply by the 500 that upstream returns for built-in kinds. Other
+/// errors stay as they are.
 fn refuse_undecodable(target: ObjectTarget<'_>, place: &str, status: Status) -> Status {
     let resource = target.resource;
     if !resource.built_in || target.subresource == Subresource::Scale {
@@ -283,7 +285,7 @@ fn refuse_undecodable(target: ObjectTarget<'_>, place: &str, status: Status) -> 
     }
     let of_patch = || {
         let patch = status.message.strip_prefix(" \"\" is invalid: patch: ")?;
-        // The last `}` in the message ends the quoted object; the reason is after it.
+        // The message quotes the whole object in JSON, which ends with the last `}`; the reason comes after it.
         patch.rsplit_once("}\": ").map(|(_, why)| why)
     };
     let why = intake::undecodable_reason(&resource.kind, &status);

@@ -1,4 +1,4 @@
-//! Machine: reads ComponentStatuses, which are computed at each read and never stored.
+//! Machine: reads ComponentStatuses (the health of control plane components), which are computed and never stored.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -10,7 +10,8 @@ use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// The components, each with its Lease in `kube-system`. The server is its own etcd, which has no Lease.
+/// The components of a control plane, each with the name of its Lease in `kube-system`. The server itself takes the
+/// place of etcd, which has no Lease.
 const COMPONENTS: [(&str, Option<&str>); 3] = [
     ("controller-manager", Some("kube-controller-manager")),
     ("etcd-0", None),
@@ -29,7 +30,7 @@ impl Registry {
             .ok_or_else(|| Status::internal_plain(format!("Component not found: {name}")))
     }
 
-    /// Returns the statuses of the components that the selectors match. The list has no resource version.
+    /// Returns the ComponentStatuses that the selectors match. The list has no resource version.
     ///
     /// # Errors
     /// 400 for a selector that does not parse.
@@ -55,8 +56,8 @@ impl Registry {
         })
     }
 
-    /// Returns why a component is unhealthy; `None` if it is healthy: if the server simulates it, or if its Lease is
-    /// renewed. Upstream sends a request to a port of this machine instead.
+    /// Returns the reason why a component is unhealthy. `None` if it is healthy, which it is if this process simulates
+    /// it, or if its Lease is held. (Upstream sends a request to a port of its machine.)
     fn problem_of(&self, component: &str, lease: &str, now: Timestamp) -> Option<String> {
         if self.options.played_components.contains(&component) {
             return None;
@@ -89,7 +90,7 @@ fn component(name: &str, problem: Option<String>) -> Value {
     })
 }
 
-/// Returns whether a Lease has a holder that renewed it, and is not expired at `now`.
+/// Returns whether a Lease has a holder, and has not expired at `now`.
 fn is_held(lease: &Value, now: Timestamp) -> bool {
     let seconds = lease["leaseDurationSeconds"].as_i64().unwrap_or_default();
     let renewed = text(&lease["renewTime"]).parse();

@@ -1,4 +1,4 @@
-//! Machine: admission and authorization of a connection (exec, proxy and so on), which the server then refuses.
+//! Machine: admission and authorization of connections (exec, proxy and so on), all of which the server then refuses.
 
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::status::Status;
@@ -12,11 +12,11 @@ use crate::state::registry::Registry;
 const FLAGS: &[&str] = &["stdin", "stdout", "stderr", "tty"];
 
 impl Registry {
-    /// Runs policies and webhooks for a connection, and then checks the permission to create it. `part` is the
-    /// subresource and the path after it, and `query` has the options of the connection.
+    /// Runs policies and webhooks for a connection (operation `CONNECT`), and then checks the permission `create` for
+    /// it. `part` is the subresource and the path after it, and `query` has the options of the connection.
     ///
     /// # Errors
-    /// The refusal of a webhook, the failure to call a webhook unless failures are ignored, or 403.
+    /// The refusal of a policy or webhook, the failure to call a webhook without `failurePolicy: Ignore`, or 403.
     pub fn admit_connection(
         &self,
         target: ObjectTarget<'_>,
@@ -56,7 +56,8 @@ impl Registry {
     }
 }
 
-/// Returns the options of a connection as a JSON object, without those that are not set.
+/// Returns the query parameters of a connection as the fields of its options object, such as PodExecOptions. Leaves out
+/// fields without a value.
 fn connection(query: &[(String, String)]) -> Map<String, Value> {
     let mut options = Map::new();
     for (name, value) in query {

@@ -17,7 +17,8 @@ use crate::requests::options::{ObjectTarget, StoredWrite, WriteOptions};
 use crate::requests::{metadata, subresource_fields};
 use crate::state::registry::Registry;
 
-/// Maximum number of names that are generated for one object; if all are taken, the create fails with 409.
+/// Maximum number of names that are generated from `generateName` for one object; if all are taken, the create fails
+/// with 409.
 const NAME_TRIES: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,12 +31,12 @@ pub(crate) enum CreateRequest {
     Apply,
 }
 
-/// A new object before it is stored, and how far the create verb has come with it.
+/// A new object before it is stored, with the last step of the create verb that is done (`stage`).
 #[derive(Debug)]
 pub(crate) struct NewObject {
     pub(crate) object: Value,
     managed: ManagedFields,
-    /// The name in the path of the request; empty if the server generates the name.
+    /// The name that the client has set in the body; empty if the server generates the name.
     asked_name: String,
     dry: bool,
     stage: CreateStage,
@@ -44,10 +45,10 @@ pub(crate) struct NewObject {
     pub(crate) hidden: Vec<(&'static str, Option<Value>)>,
 }
 
-/// The last step of a create that is done, from which the next run goes on.
+/// The last step of a create that is done. After a stop for a webhook, the next run continues with the step after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum CreateStage {
-    /// The body is decoded, and the fields that only the server sets are set.
+    /// The body is decoded, and the fields that only the server sets, such as `uid`, are set.
     Decoded,
     /// The admission plugins have set their defaults, such as the ServiceAccount of a Pod.
     Defaulted,
@@ -58,7 +59,7 @@ enum CreateStage {
 }
 
 impl Registry {
-    /// Creates an object. The name is in the body, or is generated from `generateName`.
+    /// Creates an object. Its name is in the body, or is generated from `generateName` in the body.
     ///
     /// # Errors
     /// Returns the `Status` of the refusal; nothing has changed then.
@@ -79,8 +80,8 @@ impl Registry {
         self.create_owned(target, body, request, (checked, options, ownership))
     }
 
-    /// Goes on with a create that stopped for webhooks in its last run. `None` if there is no such create, or if the
-    /// registry has changed since: then call [`create`](Self::create) again (ADM-1).
+    /// Continues a create that has stopped for webhooks. `None` if no create has stopped, or if the registry has
+    /// changed since: then call [`create`](Self::create) again (ADM-1).
     ///
     /// # Errors
     /// Returns the `Status` of the refusal; nothing has changed then.
@@ -95,7 +96,8 @@ impl Registry {
         Some(self.create_decoded(target, new, CreateRequest::Post, options))
     }
 
-    /// Decodes the body of a create or a review: refuses another kind, and records unknown fields for warnings.
+    /// Decodes the body of a create or a review: refuses a body of another kind, and records warnings about unknown
+    /// fields.
     pub(crate) fn decode_body(
         &self,
         resource: &Resource,
@@ -159,7 +161,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<StoredWrite, Status> {
         if let Err(status) = self.admit_created(target, &mut new, request, options) {
-            // Only a POST goes on here in its next run; a PUT and an apply have done other steps before.
+            // Only a POST can continue here in its next run. A PUT or apply does other steps before, and starts anew.
             if request == CreateRequest::Post {
                 self.keep_waiting(new);
             }
@@ -190,7 +192,7 @@ impl Registry {
             new.stage = CreateStage::Checked;
         }
         let object = &new.object;
-        // The generated name is set here, so that validating webhooks see it.
+        // Unlike the mutating webhooks, validating webhooks get the generated name.
         let name = metadata::text(object, "name");
         let admission = WriteAdmission::of_write(target, ("CREATE", name), options);
         let write = (&admission, object, None);
@@ -237,7 +239,7 @@ impl Registry {
         let namespace = target.scope();
         let (object, managed, dry) = (new.object, new.managed, new.dry);
         let name = metadata::text(&object, "name").to_owned();
-        // In upstream the store refuses a resource version, after all other checks; a dry run does not get there.
+        // Upstream's store refuses a new object with a resource version, after all other checks and not in a dry run.
         let version = metadata::text(&object, "resourceVersion").parse();
         let version: u64 = version.unwrap_or_default();
         if version != 0 && !dry {
@@ -307,7 +309,8 @@ impl Registry {
         Err(refusal)
     }
 
-    /// Sets the metadata that only the server sets, such as `uid`, and removes what a client may not set.
+    /// Sets the metadata of a new object that only the server sets, such as `uid`, and removes metadata that a client
+    /// cannot set, such as `deletionTimestamp`.
     pub(crate) fn stamp(&mut self, resource: &Resource, object: &mut Value) {
         let uid = self.rng.uid();
         let fields = metadata::of(object);
@@ -328,7 +331,8 @@ impl Registry {
         }
     }
 
-    /// Sets what admission plugins and the kind add to a new built-in object; 422 for an address that is not free.
+    /// Sets the fields that a kind's strategy and admission plugins add to a new object of a built-in kind, such as
+    /// finalizers and Service addresses. 422 for an address that is not free.
     fn complete_new(&mut self, resource: &Resource, object: &mut Value) -> Result<(), Status> {
         if let Some(strategy) = steersman_builtins::of(resource) {
             (strategy.prepare)(object, None);
@@ -360,7 +364,7 @@ pub(crate) fn check_name(body: &Value, name: &str) -> Result<(), Status> {
     Ok(())
 }
 
-/// Sets an object's namespace to that of the request; 400 if the object names another one.
+/// Sets the namespace of an object to the namespace of the request; 400 if the object has another namespace.
 pub(crate) fn place<'a>(target: ObjectTarget<'a>, object: &mut Value) -> Result<&'a str, Status> {
     let fields = metadata::of(object);
     let namespace = target.scope();
@@ -378,7 +382,7 @@ pub(crate) fn place<'a>(target: ObjectTarget<'a>, object: &mut Value) -> Result<
     Ok(namespace)
 }
 
-/// Adds a taint to a new Node, so that no Pods are scheduled before its kubelet reports it ready.
+/// Adds the taint `not-ready` to a new Node, so that no Pods are scheduled to it before its kubelet reports it ready.
 fn taint(object: &mut Value) {
     let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     metadata::add_item(metadata::members(&mut object["spec"]), "taints", taint);

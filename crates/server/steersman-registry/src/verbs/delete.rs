@@ -28,7 +28,7 @@ pub(crate) enum DeleteOutcome {
 }
 
 impl Registry {
-    /// Deletes one object. It stays as long as finalizers or a grace period keep it.
+    /// Deletes one object, or marks it as deleted, if finalizers or a grace period keep it.
     ///
     /// # Errors
     /// 404, 409 for a failed precondition, 403 for a protected namespace, 422 for invalid options.
@@ -42,7 +42,7 @@ impl Registry {
         self.delete_asked(target, options, true)
     }
 
-    /// Deletes one object. If `admitted` is true, the webhooks were called before and are not called here.
+    /// Deletes one object. Policies and webhooks run only if `admitted` is true: for an eviction they have already run.
     pub(crate) fn delete_asked(
         &mut self,
         target: ObjectTarget<'_>,
@@ -65,7 +65,7 @@ impl Registry {
         }
         let grace = options.grace_period_seconds;
         let policy = policy.or_else(|| default_policy(resource, &stored));
-        // The answer needs this conversion, so it is made before the object changes.
+        // Converts the object for the response before it is deleted, because the conversion webhook may fail (ADM-2).
         let foreseen = match resource.conversion {
             Some(_) => self.foresee(resource, &stored.look_whole())?,
             None => None,
@@ -89,7 +89,7 @@ impl Registry {
         }
     }
 
-    /// Deletes every object that the selectors match. Returns these objects in their last state.
+    /// Deletes every object that the selectors match (deletecollection). Returns these objects as they were before.
     ///
     /// # Errors
     /// 400 for an invalid selector, 422 for invalid options. It is no error if another request deletes an object at the
@@ -105,7 +105,8 @@ impl Registry {
         let (dry, policy) = check_options(options)?;
         let resource = target.resource;
         self.warn_of_orphans(resource, options);
-        // What is deleted are the current objects, so webhooks must not see those of an earlier revision.
+        // Lists at the newest revision even in a run after a stop for a webhook: the delete removes the current
+        // objects, and webhooks must review these.
         self.unpin();
         let page = self.list(resource, target.namespace, selection)?;
         for object in &page.items {
@@ -157,7 +158,7 @@ impl Registry {
         let beginning = begun(resource, &mut value, (grace, policy), self.now);
         let changed = |value| Self::answer(&stored.namespace, &stored.name, value, stored.revision);
         match beginning {
-            // Upstream runs an update here, which ends before its result is set, so the answer is an empty object.
+            // Upstream runs an update here, which ends before its result is set, so its response is an empty object.
             DeletionStart::Goes if value != *shown.value() || has_finalizers(shown.value()) => {
                 Ok(Deleted::Last(Self::answer("", "", empty(resource), 0)))
             }
@@ -185,9 +186,9 @@ impl Registry {
             unprotect(resource, &mut draft.value);
         }
         let beginning = begun(resource, &mut draft.value, (grace, policy), self.now);
-        // A grace period is stored and watches see it, even if the object is removed next. Finalizers that the
-        // propagation policy removed are not stored: `errDeleteNow` ends the update in upstream's
-        // `updateForGracefulDeletionAndFinalizers`.
+        // As upstream, a grace period is stored, so that watches get it, even if the object is removed next. Finalizers
+        // that the propagation policy removed are not stored, if the object is removed: `errDeleteNow` ends the update
+        // in `updateForGracefulDeletionAndFinalizers`.
         let marked = if beginning == DeletionStart::Goes || stored.holds(&draft) {
             Arc::clone(stored)
         } else {
@@ -219,8 +220,8 @@ impl Registry {
     }
 }
 
-/// Returns the default propagation policy of a kind, unless the object's finalizers decide (upstream:
-/// `DefaultGarbageCollectionPolicy` of the kind's strategy).
+/// Returns the default propagation policy of a kind that has one; `None` for most kinds, and if the object's finalizers
+/// already decide about its dependents (upstream: `DefaultGarbageCollectionPolicy` of the kind's strategy).
 fn default_policy(resource: &Resource, stored: &Stored) -> Option<PropagationPolicy> {
     if resource.is("", "Event") || resource.is("events.k8s.io", "Event") {
         return Some(PropagationPolicy::Background);
@@ -234,7 +235,8 @@ fn default_policy(resource: &Resource, stored: &Stored) -> Option<PropagationPol
     (!said).then_some(PropagationPolicy::Orphan)
 }
 
-/// Returns whether an object waits for the end of its grace period, and this delete does not make it shorter.
+/// Returns whether an object waits for the end of its grace period, and a delete with the period `grace` does not
+/// shorten it. As upstream, no webhook is called for such a delete.
 fn is_pending(stored: &Stored, grace: Option<i64>) -> bool {
     let left = stored.lean()["metadata"]["deletionGracePeriodSeconds"].as_i64();
     let left = left.unwrap_or_default();
@@ -285,7 +287,7 @@ fn check_preconditions(
         let wanted = wanted.clone();
         wanted.filter(|wanted| wanted != found)
     };
-    // Namespaces and CRDs have a delete of their own in upstream, with another message for preconditions.
+    // Upstream deletes namespaces and CRDs with other code, which words failed preconditions in another way.
     let own = is_namespace(resource) || is_definition(resource);
     let what = |part: &str, wanted: &str, found: &str, end: &str| {
         if own {

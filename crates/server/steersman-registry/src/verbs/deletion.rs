@@ -1,5 +1,5 @@
-//! Machine: the start of a deletion: sets the grace period and the finalizers, and decides whether the object stays
-//! until they are gone.
+//! Machine: the start of a deletion: sets `deletionTimestamp`, grace period and finalizers, and decides whether the
+//! object stays until these are over or removed.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -16,26 +16,28 @@ use crate::values::{items, text};
 pub(crate) enum DeletionStart {
     /// The object stays, with a `deletionTimestamp`, until its finalizers are removed and its grace period ends.
     Waits,
-    /// The object is removed, but before that it is stored with its grace period of 0 seconds.
+    /// The object is removed after one more write, which stores its grace period of 0 seconds, so that watches get it.
     GoesMarked,
-    /// The object is removed as it is. Finalizers that the propagation policy changed are not stored.
+    /// The object is removed without a write before. Changes of its finalizers by the propagation policy are not
+    /// stored.
     Goes,
 }
 
-/// Returns an object of the resource without any value, as Go prints it.
+/// Returns the JSON that Go prints for an object of the resource with only `kind` and `apiVersion` set.
 pub(crate) fn empty(resource: &Resource) -> Value {
     let (version, kind) = (resource.api_version(), &resource.kind);
     if !resource.built_in {
         return json!({ "apiVersion": version, "kind": kind });
     }
     let mut empty = json!({ "apiVersion": version, "kind": kind, "metadata": {} });
-    // Adds the fields that Go prints even without a value. An empty object always decodes.
+    // Decoding adds the fields that Go prints even without a value. It cannot fail for an empty object.
     let _ = types::decode(&version, kind, &mut empty);
     empty
 }
 
-/// Sets `deletionTimestamp` and the other fields of a deletion. Returns what happens next. Upstream:
-/// `rest.BeforeDelete`, the strategy of Pods (the only kind with a grace period), and the rules of namespaces and CRDs.
+/// Sets the fields of a deletion in an object, such as `deletionTimestamp`, and returns whether the object then stays
+/// or is removed. Upstream: `rest.BeforeDelete`, the strategy of Pods (the only kind with a grace period), and the
+/// rules of namespaces and CRDs.
 pub(crate) fn begun(
     resource: &Resource,
     value: &mut Value,
@@ -52,7 +54,7 @@ pub(crate) fn begun(
         return DeletionStart::Waits;
     }
     let left = fields["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
-    // Upstream takes a negative grace period for one second.
+    // As upstream, a negative grace period counts as one second.
     let grace = grace.map(|asked| if asked < 0 { 1 } else { asked });
     // The grace period, in seconds, that this delete sets; `None` if it sets none.
     let mut given = None;
@@ -66,7 +68,7 @@ pub(crate) fn begun(
             fields.insert("deletionTimestamp".to_owned(), json!(due));
             fields.insert("deletionGracePeriodSeconds".to_owned(), json!(asked));
         }
-        // During the grace period a delete changes nothing, not even finalizers.
+        // A second delete during the grace period that does not shorten it changes nothing, not even finalizers.
         _ if terminating && left > 0 => return DeletionStart::Waits,
         _ if !terminating && has_grace(resource) => {
             let seconds = grace_of(value, grace);
@@ -93,7 +95,8 @@ pub(crate) fn begun(
     DeletionStart::Waits
 }
 
-/// Begins to delete a namespace. Returns whether it stays; if not, it is removed like other objects.
+/// Marks a namespace as deleted. Returns whether it stays because it was just marked or has `spec.finalizers`; if not,
+/// the common rules of deletion apply.
 fn begun_namespace(
     namespace: &mut Value,
     policy: Option<PropagationPolicy>,
@@ -110,7 +113,8 @@ fn begun_namespace(
     true
 }
 
-/// Sets the finalizers that a propagation policy needs, and removes those of others; the rest keep their order.
+/// Sets the finalizer of a propagation policy (`orphan` or `foregroundDeletion`), and removes that of another policy.
+/// Other finalizers keep their order.
 fn set_policy(value: &mut Value, policy: Option<PropagationPolicy>) {
     let Some(policy) = policy else { return };
     let wanted = match policy {
@@ -139,7 +143,8 @@ pub(crate) fn is_namespace(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Namespace"
 }
 
-/// Returns the finalizer that keeps an object while it is used (upstream: the plugin `StorageObjectInUseProtection`).
+/// Returns the finalizer that protects an object of a storage kind while it is used (upstream: the admission plugin
+/// `StorageObjectInUseProtection`); `None` for other kinds.
 pub(crate) fn protection(resource: &Resource) -> Option<&'static str> {
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("", "PersistentVolumeClaim") => Some("kubernetes.io/pvc-protection"),
@@ -149,7 +154,8 @@ pub(crate) fn protection(resource: &Resource) -> Option<&'static str> {
     }
 }
 
-/// Removes the finalizer that keeps a used object. Upstream, controllers do this when it is no longer used.
+/// Removes the finalizer that protects an object while it is used. In a cluster, a controller does this once the object
+/// is no longer used; here, the delete does this.
 pub(crate) fn unprotect(resource: &Resource, object: &mut Value) {
     let finalizer = protection(resource).unwrap_or_default();
     metadata::retain_items(object, "finalizers", |one| one != finalizer);
@@ -159,8 +165,8 @@ pub(crate) fn has_finalizers(object: &Value) -> bool {
     !items(&object["metadata"]["finalizers"]).is_empty()
 }
 
-/// Returns whether an object is being deleted and nothing keeps it: no finalizer and no grace period. A write of such
-/// an object is not stored; the object is removed as it was stored (SRV-REG-5).
+/// Returns whether an object has a `deletionTimestamp`, and no finalizer or grace period keeps it. An update to this
+/// state is not stored; instead the object is removed in its stored state (SRV-REG-5).
 ///
 /// Kubernetes source: `ShouldDeleteDuringUpdate` of `apiserver/pkg/registry/generic/registry/store.go`, and
 /// `ShouldDeleteNamespaceDuringUpdate`.
@@ -174,7 +180,7 @@ pub(crate) fn may_go(object: &Value) -> bool {
         && (!is_namespace || items(&object["spec"]["finalizers"]).is_empty())
 }
 
-/// Sets `deletionTimestamp` and the grace period of an object, and raises its generation if it has one.
+/// Sets `deletionTimestamp` and the grace period (in seconds) of an object, and raises its generation if it has one.
 fn mark(object: &mut Value, grace: i64, now: Timestamp) {
     let due = now.saturating_add(SignedDuration::from_secs(grace));
     let due = due.unwrap_or(now);
@@ -193,7 +199,7 @@ fn has_grace(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Pod"
 }
 
-/// Returns the grace period of a Pod, in seconds; 0 for a Pod without a node or with an end phase.
+/// Returns the grace period for the deletion of a Pod, in seconds; 0 for a Pod that has no node or has ended.
 fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
     let node = text(&pod["spec"]["nodeName"]);
     let phase = text(&pod["status"]["phase"]);
@@ -203,7 +209,7 @@ fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
     let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64();
     match asked.or(own).unwrap_or(30) {
         seconds if seconds < 0 => 1,
-        // A limit, so that the end of the period is a valid date.
+        // Longer grace periods are cut, so that the end of the grace period is a valid date.
         seconds => seconds.min(1_000_000_000),
     }
 }

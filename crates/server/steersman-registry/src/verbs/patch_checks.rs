@@ -1,4 +1,4 @@
-//! Machine: checks a patch and its result before anything is stored.
+//! Machine: checks a patch for duplicate and unknown fields, and its result for a changed kind.
 
 use serde_json::Value;
 use steersman_apimachinery::json::{duplicates, unreadable_kind};
@@ -14,7 +14,8 @@ use crate::requests::metadata;
 use crate::requests::options::PatchKind;
 use crate::values::{items, text};
 
-/// Returns the messages about duplicate keys and unknown fields in a patch; none if `fieldValidation` is `Ignore`.
+/// Returns a message for each duplicate key in a patch, and for each unknown field of a JSON patch operation; none if
+/// `fieldValidation` is `Ignore`.
 pub(crate) fn oddities(
     kind: PatchKind,
     body: &[u8],
@@ -35,7 +36,8 @@ pub(crate) fn oddities(
     unknown.chain(twice).collect()
 }
 
-/// With strict validation, refuses a patch with duplicate keys or unknown fields; `sent` prints the patch.
+/// Refuses a patch for which [`oddities`] returned messages, if `fieldValidation` is `Strict`; `sent` returns the text
+/// of the patch for the error message.
 pub(crate) fn refuse_oddities(
     oddities: &[String],
     validation: FieldValidation,
@@ -55,7 +57,8 @@ pub(crate) fn reaches_metadata(document: &Value) -> bool {
         || operations.any(|one| below(&one["path"]) || below(&one["from"]))
 }
 
-/// Checks that a patch has not changed the object's kind. A kind that does not decode is refused first.
+/// Refuses with 422 a patch that has changed `kind` or `apiVersion` of the object. Values of another type than text get
+/// another message, and are refused first.
 pub(crate) fn check_kind(
     catalogue: &Catalogue,
     resource: &Resource,

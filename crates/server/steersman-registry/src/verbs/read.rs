@@ -18,23 +18,24 @@ use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// What a continue token says: a revision, and where the next page starts.
+/// The content of a continue token: the revision of the list, and the start of the next page.
 #[derive(Debug, PartialEq, Eq)]
 struct Token {
-    /// The revision of the list; `None` to go on at the newest revision.
+    /// The revision of the list; `None` to continue with the objects at the newest revision.
     revision: Option<u64>,
-    /// Where the next page starts: `namespace/name` or `name` of the last object, followed by a zero byte.
+    /// The start of the next page: `namespace/name` or `name` of the last object on the page before, followed by a zero
+    /// byte, so that this object is not repeated.
     start: String,
 }
 
 const EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
 impl Registry {
-    /// Returns one object, or its `Scale`. `minimum` is the `resourceVersion` of the request: the server must have
-    /// reached that revision. Empty or `None` is no minimum.
+    /// Returns one object, or its `Scale`. `minimum` is the `resourceVersion` of the request: if the store has not
+    /// reached this revision, the get fails. Empty or `None` is no minimum.
     ///
     /// # Errors
-    /// 404 without the object, 504 for a revision that is not reached, 500 for a scale without replicas.
+    /// 404 if the object does not exist, 504 for a future revision, 500 for a `Scale` of an object without replicas.
     pub fn get(
         &self,
         target: ObjectTarget<'_>,
@@ -100,7 +101,8 @@ impl Registry {
         };
         let one_key = start.is_none() && (namespace.is_some() || !resource.namespaced);
         let from = start.map_or(0, |start| {
-            // The list is sorted by the same key as in the token; otherwise a page could skip objects (SRV-STORE-5).
+            // The objects are sorted by the key that is in the token, so a page cannot skip or repeat objects
+            // (SRV-STORE-5).
             all.partition_point(|stored| key(stored, namespace.is_some()) < start)
         });
         let place = (revision, namespace.is_some());

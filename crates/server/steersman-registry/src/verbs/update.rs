@@ -1,4 +1,4 @@
-//! Machine: the update and patch verbs, for an object, its status and its scale.
+//! Machine: the update and patch verbs, for objects and their subresources, such as status and scale.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::requests::options::{ObjectTarget, PatchKind, StoredWrite, Subresource
 use crate::requests::{metadata, subresource_fields};
 use crate::state::registry::{MODIFIED, Registry};
 
-/// A write of an existing object, with everything that the steps of the write need.
+/// A write of an existing object: its target, the stored object, and the options that the steps of the write read.
 pub(crate) struct ObjectWrite<'a> {
     pub(crate) resource: &'a Resource,
     pub(crate) subresource: Subresource,
@@ -109,7 +109,8 @@ impl Registry {
         self.write(&write, (body, sent))
     }
 
-    /// Decodes the new object, and records unknown fields for warnings. Returns the managedFields that were sent.
+    /// Decodes the new object of a write, and records warnings about unknown fields. Returns the managedFields in the
+    /// request.
     pub(crate) fn read(
         &self,
         resource: &Resource,
@@ -119,14 +120,14 @@ impl Registry {
     ) -> Result<Option<Value>, Status> {
         let sent = match origin {
             ObjectOrigin::Body => managed::take(new),
-            // If the managedFields in the result of a patch do not decode, the patch is refused.
+            // Does not take the managedFields out of the object, so that a patch is refused if they do not decode.
             ObjectOrigin::Patch { .. } | ObjectOrigin::Apply => managed::sent(new).cloned(),
         };
         self.note_unknown(intake::decode(resource, new, origin, validation)?);
         Ok(sent)
     }
 
-    /// Applies a patch, given as the bytes of the body, to an object, its status or its scale.
+    /// Applies a patch of any type to an object or a subresource such as status. `body` is the body of the request.
     ///
     /// # Errors
     /// The errors of [`Registry::update`], 400 for a patch that does not parse, and 422 for a patch that cannot be
@@ -247,7 +248,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Stores the decoded object `new` in place of the stored one; `sent` are the managedFields in the request.
+    /// Stores the decoded object `new` in place of the stored object, after all checks, policies and webhooks. `sent`
+    /// are the managedFields in the request.
     pub(crate) fn write(
         &mut self,
         write: &ObjectWrite<'_>,
@@ -303,7 +305,8 @@ impl Registry {
         let version = stored.lean()["metadata"]["resourceVersion"].clone();
         metadata::of(&mut merged).insert("resourceVersion".to_owned(), version);
         if write.subresource == Subresource::Scale {
-            // The answer is a Scale: if it cannot be built, the write is refused before any change (SRV-REG-1).
+            // The response will be a Scale. If it cannot be built, the write must fail before anything is stored
+            // (SRV-REG-1).
             scale::scale_of(resource, &merged)?;
         }
         let value = self.to_storage(resource, merged)?;
@@ -321,11 +324,12 @@ impl Registry {
         Ok(StoredWrite { object, created })
     }
 
-    /// Stores the result of an update, unless it is equal to the stored object.
+    /// Stores the result of an update, unless it is equal to the stored object. Removes the object if the update has
+    /// removed the last finalizer of a deleted object.
     fn commit(&mut self, write: &ObjectWrite<'_>, mut draft: Draft) -> Arc<Stored> {
         let (resource, stored) = (write.resource, &write.stored);
-        // `to_storage` has set `apiVersion` to the storage version, and this comparison includes it. So an object of an
-        // old storage version is written again even without a change (SRV-REG-4).
+        // The comparison includes `apiVersion`, which `to_storage` has set to the storage version. So an object that is
+        // stored in an old storage version is written again even without a change (SRV-REG-4).
         if managed::same_but_times(&mut draft, stored) {
             Arc::clone(stored)
         } else if write.admission.dry || may_go(&draft.value) {
@@ -333,7 +337,7 @@ impl Registry {
                 self.remove(&resource.storage, stored);
                 self.settle();
             }
-            // The object is removed, so the answer has its old resource version (SRV-REG-5).
+            // Nothing is stored, so the response has the resource version of the stored object (SRV-REG-5).
             let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
             Arc::new(Stored::new(namespace, name, draft, stored.revision))
         } else {
@@ -394,7 +398,7 @@ impl Registry {
     }
 }
 
-/// Builds the 409 for another uid than the stored one, with the message of upstream's store.
+/// Builds the 409 for an update with another uid than the stored object, with the message of upstream's store.
 fn precondition(resource: &Resource, stored: &Stored, uid: &str, record: &str) -> Status {
     let mut path = if resource.built_in {
         format!("/registry/{}", resource.plural)
@@ -411,7 +415,8 @@ fn precondition(resource: &Resource, stored: &Stored, uid: &str, record: &str) -
     Status::conflict(resource.group_resource(), name, &why)
 }
 
-/// Fails with 409 if the request has a resource version and it is not the stored one (SRV-REG-2).
+/// Fails with 409 if the request has another resource version than the stored object (SRV-REG-2). A request without a
+/// resource version passes, unless its kind requires one.
 fn check_version(write: &ObjectWrite<'_>, new: &Value) -> Result<(), Status> {
     let (resource, stored) = (write.resource, &write.stored);
     let text = metadata::text(new, "resourceVersion");

@@ -1,19 +1,19 @@
-//! Machine: keeps a create that has stopped for webhooks, and lets its next run go on if the registry is unchanged.
+//! Machine: keeps a create that has stopped for webhooks, so that its next run continues if the registry is unchanged.
 //!
 //! A verb that stops for a webhook is run again (see `admission/attempt.rs`). If nothing was stored meanwhile, the next
-//! run would compute the same object, so it continues with the kept object. After any other write the create begins
-//! anew, and its calls show whether the webhooks have to be called again (ADM-1).
+//! run of a create would compute the same object, so it continues with the kept object. Otherwise the create begins
+//! anew, and calls those webhooks again for which the reviewed object has changed (ADM-1).
 
 use super::create::NewObject;
 use crate::requests::rng::Rng;
 use crate::state::registry::Registry;
 use crate::state::verb_state::Warnings;
 
-/// Identifies the content of a registry: by the revision of the store, the version of the catalogue, and the numbers of
-/// writes of webhooks and policies. With equal numbers, the content is equal.
+/// Identifies the content of a registry by four numbers: the revision of the store, the version of the catalogue, and
+/// the numbers of writes of webhooks and of policies. If all are equal, the content is the same.
 type RegistryEdition = [u64; 4];
 
-/// A create that has stopped for webhooks, and what its run has changed in the registry so far.
+/// A create that has stopped for webhooks, with the counters of the registry that its run has advanced.
 #[derive(Debug)]
 struct WaitingCreate {
     edition: RegistryEdition,
@@ -31,7 +31,7 @@ impl Registry {
         [store, catalogue, of.webhooks_edition, of.policies_edition]
     }
 
-    /// If a webhook's answer is missing, keeps the create for the next run of the verb.
+    /// Keeps a create for the next run of the verb, if it has failed because the response of a webhook is missing.
     pub(crate) fn keep_waiting(&mut self, new: NewObject) {
         if !self.is_waiting() {
             return;

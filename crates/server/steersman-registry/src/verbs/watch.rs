@@ -1,4 +1,4 @@
-//! Machine: a watch, which is a position among the store's revisions, and the event for each change.
+//! Machine: the watch verb: opens a watch at a revision of the store, and turns later changes into its events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,38 +14,40 @@ use crate::requests::options::{ListQuery, WatchEvent};
 use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 
-/// The position of a watch. [`Registry::watch`] creates it, and [`Registry::poll`] moves it to newer revisions.
+/// The selection and the position of one open watch. [`Registry::watch`] creates the cursor, and [`Registry::poll`]
+/// returns events and moves the cursor to newer revisions.
 #[derive(Debug, Clone)]
 #[must_use = "a watch says nothing until it is polled"]
 pub struct WatchCursor {
     resource: Arc<Resource>,
     namespace: Option<String>,
     selection: Selectors,
-    /// The revision up to which all changes were returned.
+    /// The revision up to which [`Registry::poll`] has returned all changes.
     position: u64,
-    /// The objects that exist at the start and were not returned yet.
+    /// The objects that existed when the watch was opened, for which no `ADDED` event was returned yet.
     initial: VecDeque<Arc<Stored>>,
-    /// Whether the bookmark that ends the initial objects is still to be returned.
+    /// Whether the bookmark after the initial objects is still to be returned.
     end_of_initial: bool,
     over: bool,
-    /// The catalogue version at which the watched resource was last found to be served unchanged.
+    /// The version of the catalogue at the last check that the CRD of the watched resource is unchanged. The check is
+    /// skipped while the catalogue has this version.
     catalogue: u64,
-    /// The error of a watch that starts at a compacted or at a future revision, for its first poll.
+    /// The error that the first poll returns, because the watch starts at a compacted or at a future revision.
     misplaced: Option<Box<Status>>,
 }
 
 impl WatchCursor {
-    /// Returns the storage that the watch reads; it must be polled after each change there.
+    /// Returns the storage that the watch reads. After each change in this storage, [`Registry::poll`] must be called.
     pub fn storage(&self) -> &StorageKey {
         &self.resource.storage
     }
 
-    /// Returns whether no event follows: an `ERROR` was returned, or the watched resource's CRD has changed.
+    /// Returns whether the watch has ended: it has returned an `ERROR`, or the CRD of its resource has changed.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Returns whether the watch asks for the objects of a revision in the future. Its only event will be an `ERROR`.
+    /// Returns whether the watch asks for initial objects at a future revision. Its only event will be an `ERROR`.
     pub fn is_ahead(&self) -> bool {
         let misplaced = self.misplaced.as_ref();
         misplaced.is_some_and(|status| status.is_too_large_resource_version())
@@ -56,7 +58,7 @@ impl WatchCursor {
         &self.resource
     }
 
-    /// Returns the revision up to which all changes were returned.
+    /// Returns the revision up to which [`Registry::poll`] has returned all changes.
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -65,9 +67,9 @@ impl WatchCursor {
 impl Registry {
     /// Opens a watch of one namespace, or of all namespaces if `namespace` is `None`.
     ///
-    /// A compacted start, or a future start with initial objects, does not fail here: the first poll returns an
-    /// `ERROR`, as kube-apiserver does after its 200 (`cacher.go`: `newErrWatcher`). Without initial objects, a watch
-    /// may wait for a future revision.
+    /// A start at a compacted revision, or at a future one with initial objects, does not fail here: the first poll
+    /// returns an `ERROR` event, as kube-apiserver does after its 200 (`cacher.go`: `newErrWatcher`). Without initial
+    /// objects, a watch may start at a future revision, and waits for it.
     ///
     /// # Errors
     /// 400, 422 or 500 for invalid query parameters.
@@ -87,7 +89,8 @@ impl Registry {
         let misplaced = if with_initial {
             (from > now).then(|| Status::too_large_resource_version(from, now))
         } else {
-            // In upstream, each change of a CRD's spec or accepted names (an edition) starts an empty cache.
+            // Upstream starts an empty cache at each change of a CRD's spec or accepted names (a new edition), so a
+            // watch cannot start before this change.
             let begins = self.forgotten.max(resource.edition);
             let forgotten = from > 0 && from < begins;
             forgotten.then(|| Status::too_old(from, begins.max(self.store.compacted())))
@@ -115,8 +118,8 @@ impl Registry {
         })
     }
 
-    /// Returns at most `max` events since the last poll. Poll until the result is empty, then wait until the watch's
-    /// storage changes. After an `ERROR` the result is always empty.
+    /// Returns the next events, at most `max`. Poll until the result is empty, then wait until [`WatchCursor::storage`]
+    /// changes. After an `ERROR` the result is always empty.
     ///
     /// Events come in the order of their revisions, each change once (SRV-WATCH-1).
     pub fn poll(&self, cursor: &mut WatchCursor, max: usize) -> Vec<WatchEvent> {
@@ -124,7 +127,8 @@ impl Registry {
         if cursor.over {
             return events;
         }
-        // If a poll stops for a webhook, the position goes back, so that the next poll returns the same events.
+        // If the poll stops for a conversion webhook, the cursor is set back, so that the next poll returns these
+        // events.
         let before = cursor.resource.conversion.is_some().then(|| cursor.clone());
         let end = self.end_of_edition(cursor);
         if let Err(status) = self.look(cursor, end, max, &mut events) {
@@ -133,7 +137,8 @@ impl Registry {
                 return Vec::new();
             }
             cursor.over = true;
-            // After a change of the CRD, objects may have no working conversion; the client lists again anyway.
+            // After a change of the CRD, an object may have no working conversion. That is no error for the client,
+            // because the watch ends anyway, and the client lists again.
             if end.is_none() {
                 events.push(WatchEvent::Error(Box::new(status)));
             }
@@ -141,7 +146,8 @@ impl Registry {
         events
     }
 
-    /// Returns the revision at which the watched resource's CRD changed; `None` if it has not.
+    /// Returns the revision at which the CRD of the watched resource changed; `None` if the CRD has not changed since
+    /// the start of the watch, and for built-in kinds.
     fn end_of_edition(&self, cursor: &mut WatchCursor) -> Option<u64> {
         if cursor.catalogue == self.catalogue_version() {
             return None;
@@ -153,7 +159,8 @@ impl Registry {
         end
     }
 
-    /// Adds up to `max` events. If the CRD has changed, the watch is over after the last event (SRV-WATCH-4).
+    /// Appends events until there are `max`. If the CRD changed at the revision `end`, ends the watch after the last
+    /// event up to this revision (SRV-WATCH-4).
     fn look(
         &self,
         cursor: &mut WatchCursor,
@@ -184,7 +191,7 @@ impl Registry {
             if change.revision > end {
                 break;
             }
-            // The change is not in the write-ahead log yet. The watch is woken again when it is (WAL-1).
+            // The write-ahead log does not hold this change yet. When it does, the watch is woken again (WAL-1).
             if change.revision > self.visible {
                 return Ok(());
             }
@@ -195,14 +202,14 @@ impl Registry {
             cursor.position = change.revision;
             events.extend(seen);
         }
-        // The watch is over only when the write-ahead log has the change of the CRD (WAL-1).
+        // Ends the watch only after the write-ahead log holds the change of the CRD (WAL-1).
         cursor.over = end <= self.visible_revision();
         cursor.position = cursor.position.max(self.visible_revision());
         Ok(())
     }
 
-    /// Returns a bookmark at the newest revision; `None` if events are still to be returned, or if the watch waits for
-    /// a future start. A driver calls this from time to time for clients that allow bookmarks.
+    /// Returns a bookmark at the newest revision; `None` if the watch has events to return, has ended, or waits for a
+    /// future start. A driver calls this from time to time for clients that allow bookmarks.
     pub fn bookmark(&self, cursor: &mut WatchCursor) -> Option<WatchEvent> {
         let pending = !cursor.initial.is_empty()
             || cursor.end_of_initial
@@ -232,8 +239,9 @@ impl Registry {
         changes.map_err(|_| Status::too_old(cursor.position, self.store.compacted()))
     }
 
-    /// Returns the event of one change for the watch's selectors: `Added` if the object begins to match, and `Deleted`
-    /// with its last matching state if it no longer matches.
+    /// Returns the event of a watch for one change; `None` if the selectors match the object neither before nor after.
+    /// If the selectors begin to match, the event is `Added`; if they no longer match, it is `Deleted` with the last
+    /// matching state.
     fn see(&self, cursor: &WatchCursor, change: &Change) -> Result<Option<WatchEvent>, Status> {
         if !concerns(cursor, change) {
             return Ok(None);

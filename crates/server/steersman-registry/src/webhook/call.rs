@@ -1,4 +1,4 @@
-//! Words: a webhook call that is still to be sent, and the answer to it.
+//! Words: a webhook call that a verb needs, and the response to this call.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use steersman_apimachinery::go;
 
 use crate::values::text;
 
-/// The bytes in a path that Go's `URL.EscapedPath` percent-encodes.
+/// The bytes that Go's `URL.EscapedPath` percent-encodes in a path, so that error messages have the same URL.
 const ESCAPED: &AsciiSet = &go::QUERY
     .remove(b'$')
     .remove(b'&')
@@ -23,7 +23,7 @@ const ESCAPED: &AsciiSet = &go::QUERY
     .remove(b'=')
     .remove(b'@');
 
-/// Where a webhook is.
+/// The address of a webhook: a URL, or a Service in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebhookAddress {
     /// The URL in the webhook's `clientConfig`.
@@ -36,49 +36,50 @@ pub enum WebhookAddress {
         name: String,
         /// The port of the Service; 443 by default.
         port: u16,
-        /// The path of the request, from `clientConfig.service.path`.
+        /// The path of the URL that is called (`clientConfig.service.path`).
         path: String,
     },
 }
 
-/// One call of a webhook, which the caller of the verb sends.
+/// A POST to a webhook that a verb needs. The verb does not send it; its caller does, and then runs the verb again.
 #[derive(Debug, Clone)]
 pub struct WebhookCall {
-    /// Identifies the call by the webhook and the body, without the uid of the review. Calls with the same key are
-    /// equal (ADM-1).
+    /// The webhook and the body as text, without the uid of the review. Calls with the same key are equal, so that a
+    /// response belongs to all of them (ADM-1).
     pub key: String,
-    /// The uid of the review, which the answer must repeat.
+    /// The uid of the review in `body`, which the webhook's response must repeat.
     pub uid: String,
-    /// Where to send the call.
+    /// The address to which the call is sent.
     pub endpoint: WebhookAddress,
     /// The URL of the call, for error messages.
     pub url: String,
-    /// The authorities that may have signed the webhook's certificate, in PEM; may be empty.
+    /// The certificate authorities that the webhook's certificate is verified with, in PEM; empty without a `caBundle`.
     pub ca: Bytes,
-    /// How long to wait for the answer.
+    /// The time to wait for the response, from the start of the call.
     pub timeout: Duration,
     /// The AdmissionReview or ConversionReview to send.
     pub body: Bytes,
 }
 
-/// The webhook calls for which a verb has stopped; it runs again with their answers.
+/// The error of a verb that has stopped because it needs webhook calls. The verb runs again with their responses.
 #[derive(Debug)]
 pub struct PendingCalls {
-    /// The calls, in any order; they may be made at the same time.
+    /// The calls, in any order; they may be sent at the same time.
     pub calls: Vec<WebhookCall>,
 }
 
-/// The answer to a webhook call.
+/// The response to a [`WebhookCall`], or the failure of the call.
 #[derive(Debug, Clone)]
 pub struct CallResponse {
-    /// The uid of the review that was sent.
+    /// The uid of the review in the call, which a valid response repeats.
     pub uid: String,
-    /// The body of a response with a code of success, or why the call failed.
+    /// The body of a response with a status code of success, or the reason for which the call failed.
     pub body: Result<Bytes, String>,
 }
 
 impl WebhookAddress {
-    /// Reads a `clientConfig`. Without a URL and a Service, the result is an empty URL, to which every call fails.
+    /// Reads the `clientConfig` of a webhook. If it has neither a URL nor a Service, the result is an empty URL, to
+    /// which every call fails.
     pub fn of(config: &Value) -> Self {
         let service = &config["service"];
         if !service.is_object() {
@@ -109,7 +110,7 @@ impl WebhookAddress {
                 let (host, rest) = url.split_at(end.map_or(url.len(), |at| start + at));
                 let path = rest.split(['?', '#']).next().unwrap_or_default();
                 let (scheme, host) = host.split_at(start);
-                // Go's URL parser makes the scheme lowercase, too.
+                // Makes the scheme lowercase, as Go's URL parser does.
                 (scheme.to_lowercase() + host, path)
             }
             Self::Service {
@@ -122,7 +123,8 @@ impl WebhookAddress {
                 path.as_str(),
             ),
         };
-        // A percent sign without two digits stays as it is; URLs with one are not accepted into the store.
+        // `percent_decode_str` keeps a percent sign without two digits. The store has no such URLs: validation refuses
+        // them.
         let path: Vec<u8> = percent_decode_str(path).collect();
         let path = clean(&path);
         let path = percent_encode(&path, ESCAPED);

@@ -1,4 +1,4 @@
-//! Machine: builds ConversionReviews, and reads the answers of webhooks.
+//! Machine: builds ConversionReviews, and reads the responses of conversion webhooks.
 //!
 //! Kubernetes source: `apiextensions-apiserver/pkg/apiserver/conversion`.
 
@@ -19,7 +19,8 @@ pub(crate) fn review(version: &str, uid: &str, to: &str, objects: &[&Value]) -> 
     })
 }
 
-/// Returns the converted objects in an answer; fails with a message if there are none.
+/// Returns the converted objects in a webhook's response. Fails with a message if the response is no valid
+/// ConversionReview, or reports that the conversion failed.
 pub(crate) fn converted(version: &str, answer: &CallResponse) -> Result<Vec<Value>, String> {
     let bytes = answer.body.as_ref().map_err(Clone::clone)?;
     let mut review = parse_json(bytes)
@@ -55,7 +56,8 @@ pub(crate) fn converted(version: &str, answer: &CallResponse) -> Result<Vec<Valu
     }
 }
 
-/// Checks the converted object number `at`, and gives it the original's metadata except labels and annotations.
+/// Checks an object that a webhook has converted (`at` is its number in the list), and restores its metadata from
+/// `original`: a webhook may change only labels and annotations.
 pub(crate) fn restored(
     original: &Value,
     mut converted: Value,
@@ -135,7 +137,7 @@ fn restored_metadata(before: &Value, after: &Value) -> Result<Value, String> {
 mod tests {
     use super::*;
 
-    /// A JSON answer that is no review is refused in both review versions, without a panic.
+    /// A webhook's response that is JSON but no review is refused in both versions of reviews, without a panic.
     #[test]
     fn an_answer_that_is_no_review_is_refused() {
         for body in ["[]", "[{}]", "7", "\"text\"", "null", "{\"response\": []}"] {

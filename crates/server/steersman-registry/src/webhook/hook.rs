@@ -1,4 +1,4 @@
-//! Machine: one webhook of a configuration, and which requests its rules match.
+//! Machine: one webhook of a webhook configuration, with its compiled match conditions, and the matching of its rules.
 
 use std::time::Duration;
 
@@ -18,30 +18,32 @@ use crate::values::{has_text, items, text, texts};
 )]
 pub(crate) struct RegisteredWebhook {
     pub(crate) name: String,
-    /// Identifies the webhook: the name of its configuration, its own name, and its position.
+    /// Identifies the webhook: the name of its configuration, its own name, and its position in the configuration.
     pub(crate) id: String,
     pub(crate) endpoint: WebhookAddress,
-    /// The URL of its calls, for error messages.
+    /// The URL at which the webhook is called, for error messages.
     pub(crate) url: String,
-    /// The start of the keys of its calls: its id and its address.
+    /// The start of [`WebhookCall::key`](crate::webhook::WebhookCall::key) of the webhook's calls: its id and its
+    /// address.
     pub(crate) call_prefix: String,
     pub(crate) ca: Bytes,
     pub(crate) timeout: Duration,
-    /// Whether the request passes if the call fails (`failurePolicy: Ignore`).
+    /// Whether a write passes if the call of the webhook fails (`failurePolicy: Ignore`).
     pub(crate) ignores_failure: bool,
-    /// Whether its rules also match other versions of a resource (`matchPolicy: Equivalent`).
+    /// Whether the webhook's rules also match other versions of a resource (`matchPolicy: Equivalent`).
     pub(crate) equivalent: bool,
-    /// Whether it may be called for a dry run (`sideEffects` is `None` or `NoneOnDryRun`).
+    /// Whether the webhook may be called for a dry run (`sideEffects` is `None` or `NoneOnDryRun`).
     pub(crate) dry_run: bool,
-    /// Whether it is called again if the object changes after it (`reinvocationPolicy: IfNeeded`).
+    /// Whether the webhook is called a second time if the object changes after its call
+    /// (`reinvocationPolicy: IfNeeded`).
     pub(crate) again: bool,
     /// The first version in `admissionReviewVersions` that the server supports; `None` if there is none.
     pub(crate) review: Option<&'static str>,
-    /// `namespaceSelector`: selects by the labels of the object's namespace.
+    /// `namespaceSelector`: the webhook is called only if this matches the labels of the object's namespace.
     pub(crate) namespaces: Value,
-    /// `objectSelector`: selects by the labels of the object.
+    /// `objectSelector`: the webhook is called only if this matches the labels of the object.
     pub(crate) objects: Value,
-    /// `matchConditions`: the webhook is called only if all are true.
+    /// `matchConditions`: the webhook is called only if all of these CEL expressions are true.
     pub(crate) conditions: Vec<Expression>,
     rules: Vec<Value>,
 }
@@ -80,7 +82,8 @@ impl RegisteredWebhook {
         }
     }
 
-    /// Returns a policy's or binding's match constraints as a webhook that is never called; `rules` is their field.
+    /// Returns the match constraints of a policy or binding as a webhook that is never called, so that policies and
+    /// webhooks match writes with the same code. `rules` names the field of the constraints that has the rules.
     pub(crate) fn of_policy(name: &str, constraints: &Value, rules: &str) -> Self {
         let members = json!({
             "name": name,
@@ -118,7 +121,8 @@ impl RegisteredWebhook {
     }
 }
 
-/// Returns the first version of reviews in a list that the server supports; `None` if there is none.
+/// Returns the first version in a list such as `admissionReviewVersions` that the server supports; `None` if it
+/// supports none of them.
 pub(crate) fn review_version(versions: &Value) -> Option<&'static str> {
     let known = ["v1", "v1beta1"];
     texts(versions).find_map(|version| known.into_iter().find(|known| *known == version))

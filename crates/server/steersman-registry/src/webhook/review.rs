@@ -1,4 +1,4 @@
-//! Machine: builds AdmissionReviews, and reads the answers of webhooks.
+//! Machine: builds AdmissionReviews, and reads the responses of admission webhooks.
 
 use std::borrow::Cow;
 
@@ -60,9 +60,9 @@ pub(crate) struct ResourceName<'a> {
 
 #[derive(Debug)]
 pub(crate) struct WebhookDecision {
-    /// The `Status` for the client, if the webhook refuses the request; `None` if it allows it.
+    /// The `Status` with which the webhook refuses the write; `None` if the webhook allows the write.
     pub(crate) refusal: Option<Box<Status>>,
-    /// The operations of the JSON patch in the answer; empty if there is none.
+    /// The operations of the JSON patch in the webhook's response; empty if the response has no patch.
     pub(crate) patch: Vec<Value>,
     pub(crate) warnings: Vec<String>,
 }
@@ -88,7 +88,8 @@ impl<'a> ResourceName<'a> {
 }
 
 impl ReviewRequest<'_> {
-    // Serialising fails only for map keys that are not strings and for types that return errors; a review has neither.
+    // Never falls back to the default: serialising fails only for map keys that are not strings and for types that
+    // return errors, and a review has neither.
 
     pub(crate) fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
@@ -99,7 +100,7 @@ impl ReviewRequest<'_> {
     }
 }
 
-/// Returns an AdmissionReview as JSON: `request`, which is JSON already, with the uid added.
+/// Returns the JSON of an AdmissionReview with this uid. `request` is the JSON of a [`ReviewRequest`].
 pub(crate) fn body(version: &str, uid: &str, request: &str) -> Bytes {
     let fields = request.trim_start_matches('{');
     let review = format!(
@@ -108,7 +109,8 @@ pub(crate) fn body(version: &str, uid: &str, request: &str) -> Bytes {
     review.into()
 }
 
-/// Reads the answer of the webhook `name`. Fails with a message if the answer counts as a failed call.
+/// Reads the response of the webhook `name`. Fails with a message if the response is invalid, so that the call counts
+/// as failed.
 pub(crate) fn read(
     name: &str,
     version: &str,
@@ -149,7 +151,7 @@ fn check(review: &Value, version: &str, mutating: bool, uid: &str) -> Result<(),
     if !response.is_object() {
         return Err("webhook response was absent".to_owned());
     }
-    // In v1beta1 neither uid nor kind nor patchType of the answer is checked.
+    // As upstream, neither uid nor kind nor patchType of a v1beta1 response is checked.
     if version != "v1" {
         return Ok(());
     }
@@ -212,7 +214,7 @@ fn denied(name: &str, status: &Value) -> Status {
         ("", reason) => format!("{by}: {reason}"),
         (message, _) => format!("{by}: {message}"),
     };
-    // A refusal must not have a code of success.
+    // A refusal must not have a status code of success: an absent code, or a code below 400, becomes 400.
     let code = status["code"].as_u64().unwrap_or_default();
     let code = u16::try_from(code).unwrap_or_default().max(400);
     let mut refusal = Status::failure(code, reason, message);

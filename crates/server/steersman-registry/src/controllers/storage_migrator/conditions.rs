@@ -6,7 +6,7 @@ use crate::objects::conditions;
 
 pub(super) const RUNNING: &str = "Running";
 pub(super) const SUCCEEDED: &str = "Succeeded";
-/// The condition of a migration that could not write an object, or with a resource that is not served.
+/// The condition of a migration that has failed: it could not write an object, or its resource is not served.
 pub(super) const FAILED: &str = "Failed";
 
 pub(super) fn holds(migration: &Value, kind: &str) -> bool {
@@ -21,7 +21,7 @@ pub(super) fn is_active(migration: &Value) -> bool {
     holds(migration, RUNNING) && !is_ended(migration)
 }
 
-/// Sets a condition of a migration. If the condition's status stays, so does its transition time.
+/// Sets a condition of a migration. Its `lastTransitionTime` changes only if its status changes.
 pub(super) fn set(
     migration: &mut Value,
     (kind, status): (&str, &str),

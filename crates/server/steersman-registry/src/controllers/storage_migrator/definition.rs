@@ -1,4 +1,5 @@
-//! Machine: the condition `StorageMigrating` of a CRD, and its `status.storedVersions` after a migration.
+//! Machine: writes the condition `StorageMigrating` of a CRD at the start and end of a migration of its objects, and
+//! removes old versions from `status.storedVersions`.
 //!
 //! Kubernetes source: `migrationrunner.go` of `pkg/controller/storageversionmigrator`.
 
@@ -18,11 +19,12 @@ use crate::values::{items, text};
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
 const CONDITION: &str = "StorageMigrating";
-/// The field manager that the migrator uses for CRDs.
+/// The field manager with which the migrator writes the status of CRDs.
 const MANAGER: &str = "migration-runner-controller";
 
 impl Registry {
-    /// Sets the condition of a CRD that a migration of its objects runs, with the CRD's generation at the start.
+    /// Sets the condition `StorageMigrating` of a CRD to true at the start of a migration of its objects. The condition
+    /// keeps the CRD's generation at the start.
     pub(super) fn mark_migrating(&mut self, migration: &Stored) -> Result<(), Status> {
         let Some(definition) = self.migrated_definition(migration) else {
             return Ok(());
@@ -32,8 +34,8 @@ impl Registry {
         self.write_definition(&definition, why, None)
     }
 
-    /// Sets the condition of a CRD that the migration has ended. If its generation is still that of the start, only the
-    /// storage version stays in `storedVersions`, as upstream also after a failure.
+    /// Sets the condition `StorageMigrating` of a CRD to false at the end of a migration. If the CRD's generation is
+    /// still that of the start, sets `storedVersions` to just the storage version; as upstream, also after a failure.
     pub(super) fn unmark_migrating(
         &mut self,
         migration: &Stored,
@@ -71,7 +73,8 @@ impl Registry {
         self.object((GROUP, PLURAL), "", &name).cloned()
     }
 
-    /// Applies the condition, and the stored versions if given, to the CRD.
+    /// Writes the condition `StorageMigrating` and, if `stored` is given, `storedVersions` of a CRD by a server-side
+    /// apply.
     fn write_definition(
         &mut self,
         definition: &Stored,

@@ -1,5 +1,5 @@
-//! Machine: what the storage version migrator reads and writes: StorageVersionMigrations, and the objects of their
-//! resources.
+//! Machine: the reads and writes of the storage version migrator: of StorageVersionMigrations, and of the objects that
+//! they migrate.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::state::registry::Registry;
 use crate::values::text;
 
 const PLURAL: &str = "storageversionmigrations";
-/// The name of the migrator's ServiceAccount, and its field manager for stored objects.
+/// The name of the migrator's ServiceAccount, and the field manager with which it writes migrated objects.
 const CONTROLLER: &str = "storage-version-migrator-controller";
-/// The field manager for the status of StorageVersionMigrations.
+/// The field manager with which the migrator writes the status of StorageVersionMigrations.
 const STATUS_MANAGER: &str = "kube-controller-manager";
 
 pub(super) fn storage() -> StorageKey {
@@ -54,20 +54,21 @@ fn is_outdated(resource: &Resource, stored: &Stored) -> bool {
 }
 
 impl Registry {
-    /// Returns whether this registry serves StorageVersionMigrations and carries them out.
+    /// Returns whether a driver has to run a [`StorageMigrator`](crate::StorageMigrator) for this registry: the options
+    /// turn StorageVersionMigrations and the migrator on.
     pub fn migrates_storage(&self) -> bool {
         self.options.serve_storage_migrations && self.options.migrate_storage
     }
 
-    /// Writes an object again in the storage version, as upstream by an apply without any field. A webhook that
-    /// converts the object is called as for a request.
+    /// Writes an object again in the storage version. As upstream, this is a server-side apply without any field. If a
+    /// conversion webhook is needed, this stops for its call like the verb of a request.
     ///
     /// # Errors
     /// 409 if the object was changed or deleted since it was listed, 404 if its kind is not served,
     /// and the errors of [`Registry::patch`].
     pub fn store_anew(&mut self, step: &MigrationStep, now: Timestamp) -> Result<(), Status> {
         self.now = now;
-        // The CRD may have changed since the object was listed, so the resource is looked up again.
+        // Looks up the resource now, because the CRD may have changed since the object was listed.
         let resource = self.catalogue.of_storage(&step.storage).cloned();
         let resource = resource.ok_or_else(Status::no_such_path)?;
         let candidate = &step.candidate;
@@ -83,10 +84,11 @@ impl Registry {
             .map(drop)
     }
 
-    /// Updates the CRDs of ended migrations, and starts each resource's oldest one if none of it runs (SRV-SVM-1).
+    /// Updates the CRDs of ended migrations. For each resource without a running migration, starts its oldest waiting
+    /// migration (SRV-SVM-1: at most one runs per resource).
     pub(super) fn admit_migrations(&mut self) -> Result<(), Status> {
         let all: Vec<Arc<Stored>> = self.store.list(&storage(), None).cloned().collect();
-        // For each resource its oldest waiting migration; `None` if one of its migrations runs.
+        // By resource: its oldest waiting migration; `None` if one of its migrations runs.
         let mut next: BTreeMap<String, Option<&Arc<Stored>>> = BTreeMap::new();
         let age = |one: &Stored| {
             let made = one.meta("creationTimestamp").to_owned();
@@ -149,7 +151,8 @@ impl Registry {
         self.store.get(&storage(), "", name).cloned()
     }
 
-    /// Returns the resource that a migration names, in its preferred version; `None` if it is not served.
+    /// Returns the served resource that a migration names, in its preferred version; `None` if the resource is not
+    /// served.
     pub(super) fn migrated_resource(&self, migration: &Value) -> Option<Arc<Resource>> {
         let named = &migration["spec"]["resource"];
         let (group, plural) = (text(&named["group"]), text(&named["resource"]));
@@ -158,8 +161,9 @@ impl Registry {
         found.cloned()
     }
 
-    /// Returns the objects that a migration has to write: those last written before its `status.resourceVersion`, which
-    /// the first call sets, and all later ones that are not in the storage version.
+    /// Returns the objects that a migration has to write: all objects that were last written up to the migration's
+    /// `status.resourceVersion`, which the first call sets to the newest revision, and those later ones that are not in
+    /// the storage version.
     pub(super) fn list_candidates(
         &mut self,
         migration: &Stored,
@@ -181,7 +185,8 @@ impl Registry {
         Ok(candidates.map(|one| candidate(one)).collect())
     }
 
-    /// Returns an object as it is now, if it is still not in the storage version.
+    /// Returns the present uid and revision of an object as a candidate, if it exists and is still not in the storage
+    /// version, so that it has to be written again.
     pub(super) fn outdated(
         &self,
         storage: &StorageKey,

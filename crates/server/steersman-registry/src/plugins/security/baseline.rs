@@ -1,4 +1,5 @@
-//! Machine: the checks of the standard `baseline`, one function each (upstream: `pod-security-admission/policy`).
+//! Machine: the checks of the pod security standard `baseline`, one function each (upstream:
+//! `pod-security-admission/policy`).
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ const DEFAULT_CAPABILITIES: &[&str] = &[
     "NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 ];
 
-/// Sysctls that a Pod may set, each with the minor version of the standard that allows it first.
+/// Sysctls that a Pod may set, each with the first minor version of the standard that allows it (0: all versions).
 const SYSCTLS: &[(u32, &str)] = &[
     (0, "kernel.shm_rmid_forced"),
     (0, "net.ipv4.ip_local_port_range"),
@@ -68,7 +69,7 @@ fn added(container: &Value) -> impl Iterator<Item = &str> {
     texts(&container["securityContext"]["capabilities"]["add"])
 }
 
-/// Returns the violation if containers add other capabilities than `allowed`.
+/// Returns the details of a violation if containers add capabilities that are not in `allowed`; otherwise `None`.
 pub(super) fn adding(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
     let containers = pod.list(|container| added(container).any(|one| !allowed.contains(&one)))?;
     let capabilities = pod.containers().flat_map(added);

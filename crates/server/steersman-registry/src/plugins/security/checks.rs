@@ -1,6 +1,6 @@
 //! Machine: runs the checks of a pod security standard on a Pod (upstream: `pod-security-admission/policy`).
 //!
-//! The seccomp annotations, which only versions of the standard before 1.19 checked, are ignored.
+//! Seccomp annotations are ignored: only versions of the standards before 1.19 checked them.
 
 use std::fmt;
 
@@ -15,19 +15,21 @@ use super::policy::Standard;
 use super::policy::StandardLevel::{self, Baseline, Restricted};
 use super::restricted::{dropped_capabilities, escalation, non_root, user, volumes};
 
-/// The minor version of Kubernetes that the label value `latest` means.
+/// The minor version of Kubernetes for the label value `latest`. A later version in a label
+/// counts as this one.
 const LATEST: u32 = 36;
 
-/// How a Pod violates a standard: for each failed check a short reason, and details.
+/// The violations of a standard by a Pod: for each failed check a short reason, and details.
 #[derive(Debug, Default)]
 pub(super) struct Violations(Vec<Violation>);
 
-/// A check: its level, the minor version that first has it, the first that replaces it by a stricter one, the function.
+/// A check: its level, the first minor version of the standard with the check, the minor version from which
+/// on the level `restricted` has a stricter check in its place, and its function.
 type SecurityCheck = (StandardLevel, u32, u32, fn(&Pod<'_>) -> Option<Violation>);
 
 const NEVER: u32 = u32::MAX;
 
-/// All checks, in the order in which messages list violations.
+/// All checks of all versions, in the order in which error messages list their violations.
 const CHECKS: &[SecurityCheck] = &[
     (Baseline, 0, NEVER, app_armor),
     (Baseline, 0, 22, capabilities),

@@ -1,4 +1,4 @@
-//! Words: a Pod as the pod security checks read it, and the wording of violations.
+//! Words: the parts of a Pod that the pod security checks read, and functions that word violations.
 
 use std::collections::BTreeSet;
 
@@ -36,24 +36,27 @@ impl<'a> Pod<'a> {
         self.version >= 25 && self.spec["os"]["name"] == "windows"
     }
 
-    /// Returns whether the Pod runs in a user namespace of its own (`hostUsers: false`), which relaxes some checks.
+    /// Returns whether the Pod runs in its own user namespace (`hostUsers: false`), for which the standards from
+    /// version 1.35 on relax some checks.
     pub(super) fn has_own_users(&self) -> bool {
         self.version >= 35 && self.spec["hostUsers"] == false
     }
 
-    /// Lists the containers for which `is_so` is true, as in `containers "a", "b"`; `None` if there are none.
+    /// Returns a text with the names of the containers for which `is_so` is true, such as `containers "a", "b"`; `None`
+    /// if there are none.
     pub(super) fn list(&self, is_so: impl Fn(&Value) -> bool) -> Option<String> {
         list("container", &self.named(is_so))
     }
 
-    /// Lists the Pod itself and the containers for which `is_so` is true, as in `pod and container "a"`.
+    /// Returns a text that names the Pod, if `is_so` is true for its spec, and the containers for which `is_so` is
+    /// true, such as `pod and container "a"`; `None` if there are none.
     pub(super) fn setters(&self, is_so: impl Fn(&Value) -> bool) -> Option<String> {
         let mut setters = Vec::from_iter(is_so(self.spec).then(|| "pod".to_owned()));
         setters.extend(self.list(is_so));
         (!setters.is_empty()).then(|| setters.join(" and "))
     }
 
-    /// Returns what `find` finds in the Pod's spec and in its containers, sorted and without duplicates.
+    /// Returns the values that `find` returns for the Pod's spec and for each container, sorted and without duplicates.
     pub(super) fn all(&self, find: impl Fn(&'a Value) -> Option<&'a str>) -> BTreeSet<&'a str> {
         let each = std::iter::once(self.spec).chain(self.containers());
         each.filter_map(find).collect()
@@ -65,7 +68,7 @@ pub(super) fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     format!("\"{}\"", names.join("\", \""))
 }
 
-/// Formats names, as in `container "a"` or `containers "a", "b"`; `None` if there are none.
+/// Formats a noun with names, such as `container "a"` or `containers "a", "b"`; `None` without names.
 pub(super) fn list(word: &str, names: &[&str]) -> Option<String> {
     let words = counted(word, names.len());
     (!names.is_empty()).then(|| format!("{words} {}", quoted(names.iter().copied())))
@@ -79,7 +82,7 @@ pub(super) fn uses(count: usize) -> &'static str {
     if count == 1 { "uses" } else { "use" }
 }
 
-/// Formats what containers use, as in `container "a" uses probe host "b"`; `None` if there are no containers.
+/// Formats holders and the values that they use, such as `container "a" uses probe host "b"`; `None` without holders.
 pub(super) fn used(
     (holder, names): (&str, &[&str]),
     (value, values): (&str, &BTreeSet<&str>),

@@ -1,11 +1,11 @@
-//! Words: the pod security standards of a namespace, which are in its labels.
+//! Words: the pod security standards of a namespace, parsed from its labels.
 
 use std::fmt;
 
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
 
-/// The labels of a namespace with its standards. Without them, the namespace allows every Pod.
+/// The labels of a namespace with the levels of its standards. Without these labels, the namespace allows every Pod.
 pub(super) const LEVELS: [&str; 3] = [
     "pod-security.kubernetes.io/enforce",
     "pod-security.kubernetes.io/audit",
@@ -27,7 +27,7 @@ const NAMES: [(&str, StandardLevel); 3] = [
     ("restricted", StandardLevel::Restricted),
 ];
 
-/// A level of the pod security standards, as one version of Kubernetes defines it.
+/// A pod security standard: a level, as one version of Kubernetes defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Standard {
     pub(super) level: StandardLevel,
@@ -40,14 +40,15 @@ pub(super) struct Standard {
 pub(super) struct NamespacePolicy {
     /// The standard that Pods must meet: a Pod that violates it is refused.
     pub(super) enforce: Standard,
-    /// The standard with violations that go to the audit log; this server has no audit log.
+    /// The standard of the label `audit`. Violations would go to the audit log, which this server does not have.
     pub(super) audit: Standard,
-    /// The standard with violations that become warnings for the client.
+    /// The standard of the label `warn`: a violation becomes a warning for the client.
     pub(super) warn: Standard,
 }
 
 impl NamespacePolicy {
-    /// Parses the labels; `None` if there are none. An error goes to `errors`, and makes `enforce` the strictest.
+    /// Parses the pod security labels of a namespace; `None` if there are none. Invalid labels are added to `errors`;
+    /// an invalid level in `enforce` counts as `restricted`, so that no Pod passes by mistake.
     pub(super) fn of(labels: &Value, errors: &mut Vec<FieldError>) -> Option<Self> {
         const PREFIX: &str = "pod-security.kubernetes.io/";
         let labels = labels.as_object()?;

@@ -1,4 +1,5 @@
-//! Machine: the checks that `restricted` adds to `baseline`, one function each (`pod-security-admission/policy`).
+//! Machine: the checks that the pod security standard `restricted` adds to `baseline`, one function each (upstream:
+//! `pod-security-admission/policy`).
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ const VOLUMES: &[&str] = &[
     "projected", "secret",
 ];
 
-/// Volume types that messages about a violation name; others are called `unknown`.
+/// The forbidden volume types that error messages name; messages call any other forbidden type `unknown`.
 const OLD_VOLUMES: &[&str] = &[
     "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "nfs", "iscsi",
     "glusterfs", "rbd", "flexVolume", "cinder", "cephfs", "flocker", "fc", "azureFile",

@@ -25,7 +25,7 @@ fn definition(name: &str) -> Value {
     })
 }
 
-/// A server that records its transactions.
+/// A server with a write-ahead log: its first snapshot, and the text of each transaction since.
 struct Recorded {
     registry: Registry,
     base: Snapshot,
@@ -51,7 +51,7 @@ impl Recorded {
         }
     }
 
-    /// Runs one turn of the registry's lock, and records its transaction.
+    /// Runs one turn of the registry's lock, and appends its transaction to the log.
     fn turn<R>(&mut self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let result = work(&mut self.registry);
         let _ = self.registry.take_changed();
@@ -95,7 +95,7 @@ impl Recorded {
     }
 }
 
-/// Returns the snapshot of a registry after it was written and parsed, as another process reads it.
+/// Writes the snapshot of a registry as text and parses this text, as another process would.
 fn read_again(registry: &Registry) -> Snapshot {
     Snapshot::read(&text(registry)).unwrap()
 }
@@ -114,7 +114,7 @@ fn recovered(recovery: &Recovery) -> Registry {
 
 const MAPS: (&str, &str, &str) = ("", "v1", "configmaps");
 
-/// Makes one change of each part of the state that a snapshot keeps.
+/// Changes each part of the state that a snapshot keeps: objects, counters, tokens and CRDs.
 fn live(server: &mut Recorded) {
     for name in ["a", "b", "c"] {
         server.create(MAPS, config(name, "1"));
@@ -133,14 +133,14 @@ fn live(server: &mut Recorded) {
         "spec": {"type": "NodePort", "ports": [{"port": 80}]}});
     server.create(("", "v1", "services"), service);
     server.turn(|registry| registry.add_token("anns".to_owned(), User::new("ann"), true));
-    // The end of this turn updates the rules of the aggregated role.
+    // At the end of this turn of the lock, the ClusterRole `view` gets the rules of this role (aggregation).
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "r", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
         "rules": [{"apiGroups": ["example.com"], "resources": ["boats"], "verbs": ["get"]}]});
     server.create(("rbac.authorization.k8s.io", "v1", "clusterroles"), role);
 }
 
-// WAL-2: all transactions of the log are replayed.
+// WAL-2: a server that replays all transactions of the log has the same state as the server that wrote them.
 #[test]
 fn a_recovered_server_holds_all_that_the_other_one_held() {
     let mut server = Recorded::new();
@@ -159,7 +159,7 @@ fn a_recovered_server_holds_all_that_the_other_one_held() {
     assert_eq!(again.dependents.len(), server.registry.dependents.len());
 }
 
-// WAL-2: a later snapshot and the same log give the same state.
+// WAL-2: with a later snapshot, the transactions of the log that it contains are skipped.
 #[test]
 fn transactions_that_the_snapshot_includes_are_left_out() {
     let mut server = Recorded::new();
@@ -171,7 +171,7 @@ fn transactions_that_the_snapshot_includes_are_left_out() {
     assert_eq!(text(&recovered(&recovery)), text(&server.registry));
 }
 
-// WAL-2: a log without one of its transactions is not replayed.
+// WAL-2: a log in which one transaction is missing is not replayed.
 #[test]
 fn a_missing_transaction_is_an_error() {
     let mut server = Recorded::new();
@@ -187,7 +187,7 @@ fn a_missing_transaction_is_an_error() {
             "{missing}: {problem}"
         );
     }
-    // The transaction has the right number, but follows a write that the log does not hold.
+    // The second transaction gets the number of the first, so its number is right, but its revision is too high.
     let mut recovery = Recovery::from(server.base.clone());
     let first = String::from_utf8(server.log[0].clone()).unwrap();
     let second = String::from_utf8(server.log[1].clone()).unwrap();
@@ -247,7 +247,7 @@ fn watch_from(registry: &Registry, revision: u64) -> crate::WatchCursor {
     registry.watch(&maps, None, &options).unwrap()
 }
 
-// WAL-3: a recovered server keeps the history after the snapshot.
+// WAL-3: a watch can resume on a recovered server, because the transactions after the snapshot are its history.
 #[test]
 fn watches_resume_from_the_revision_of_the_snapshot_on() {
     let mut server = Recorded::new();
@@ -260,7 +260,7 @@ fn watches_resume_from_the_revision_of_the_snapshot_on() {
     let mut cursor = watch_from(&registry, base - 1);
     assert_eq!(names(&registry.poll(&mut cursor, 9)), ["Expired"]);
 
-    // The log also records a compaction.
+    // A compaction is in the log, too, so after a recovery a watch from before it gets 410.
     server.turn(Registry::compact);
     server.create(MAPS, config("b", "1"));
     registry = recovered(&server.recovery());

@@ -17,7 +17,8 @@ const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 type Storages = Vec<(StorageKey, Vec<Arc<Stored>>)>;
 
-/// A JSON object in a snapshot. Its fields are taken out one by one; one that is left is an error.
+/// A JSON object in a snapshot. The parser takes its fields out one by one; a field that is left at the end is unknown
+/// to this server, and an error.
 struct SnapshotPart {
     place: &'static str,
     members: Map<String, Value>,
@@ -96,7 +97,7 @@ fn read_objects(objects: SnapshotPart, newest: u64) -> Result<Storages, Snapshot
             return Err(problem(place(), "the value is no list"));
         };
         let scope = scopes.get(&storage).copied();
-        // A deleted CRD leaves its storage without objects in the snapshot, and then its scope does not matter.
+        // The storage of a deleted CRD may be in the snapshot, without objects. Its scope is unknown, and not needed.
         if scope.is_none() && !list.is_empty() {
             let why = "neither the server nor a definition in the snapshot has this kind";
             return Err(problem(place(), why));
@@ -125,7 +126,7 @@ fn read_objects(objects: SnapshotPart, newest: u64) -> Result<Storages, Snapshot
     Ok(storages)
 }
 
-/// Returns the storages of the built-in kinds and of the snapshot's CRDs; `true` for kinds with a namespace.
+/// Returns, for each storage of a built-in kind or of a CRD in the snapshot, whether its objects have a namespace.
 fn scopes(objects: &Map<String, Value>) -> HashMap<String, bool> {
     let built_in = built_in();
     let own = built_in
@@ -186,13 +187,13 @@ impl SnapshotPart {
         self.members.remove(member)
     }
 
-    /// Takes a field that is a JSON object; an empty one if it is absent.
+    /// Takes out a field that is a JSON object; an absent field counts as an empty object.
     fn part(&mut self, member: &'static str) -> Result<Self, SnapshotError> {
         let value = self.take(member);
         Self::of(member, value.unwrap_or_else(|| Value::Object(Map::new())))
     }
 
-    /// Takes a field that is a number; 0 if it is absent.
+    /// Takes out a field that is a number; an absent field counts as 0.
     fn counter<N: TryFrom<u64> + Default>(&mut self, member: &str) -> Result<N, SnapshotError> {
         match self.take(member) {
             None => Ok(N::default()),
@@ -213,7 +214,7 @@ impl SnapshotPart {
         problem(place, why)
     }
 
-    /// Refuses a field that was not taken out.
+    /// Fails if a field was not taken out, because this server does not know it and would lose it (SRV-SNAP-4).
     fn finish(self) -> Result<(), SnapshotError> {
         match self.members.keys().next() {
             None => Ok(()),

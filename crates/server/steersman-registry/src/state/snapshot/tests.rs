@@ -10,7 +10,7 @@ fn config(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
 }
 
-// SRV-SNAP-3: a token is valid on the server that starts from the snapshot.
+// SRV-SNAP-3: tokens of the first server are valid on a server that starts from its snapshot.
 #[test]
 fn srv_snap_3_credentials_stay_valid() {
     let now = jiff::Timestamp::UNIX_EPOCH;
@@ -21,7 +21,7 @@ fn srv_snap_3_credentials_stay_valid() {
     let mut text = Vec::new();
     before.snapshot().write(&mut text).unwrap();
 
-    // A server with another seed would sign tokens with another key.
+    // The other seed gives the second server another signing key, until the snapshot replaces it.
     let options = RegistryOptions {
         seed: 7,
         ..Default::default()
@@ -38,7 +38,7 @@ fn srv_snap_3_credentials_stay_valid() {
     assert!(after.tokens.get("listeners").is_none());
 }
 
-// SRV-SNAP-2: no watch and no list starts before the snapshot.
+// SRV-SNAP-2: a watch or list from a revision before the snapshot gets 410.
 #[test]
 fn srv_snap_2_revisions_before_the_snapshot_are_too_old() {
     let now = jiff::Timestamp::UNIX_EPOCH;
@@ -93,7 +93,7 @@ fn a_truncated_or_foreign_text_is_no_snapshot() {
     );
 }
 
-/// Returns a valid snapshot as JSON.
+/// Returns a valid snapshot as JSON, which tests change to make it invalid.
 fn readable() -> Value {
     let now = jiff::Timestamp::UNIX_EPOCH;
     let mut server = Registry::new(Default::default(), now);
@@ -105,13 +105,13 @@ fn readable() -> Value {
     good
 }
 
-/// Returns the message with which a snapshot is refused.
+/// Returns the error message with which a snapshot in JSON is refused.
 fn refused(snapshot: &Value) -> String {
     let read = Snapshot::read(snapshot.to_string().as_bytes());
     read.unwrap_err().to_string()
 }
 
-/// Returns the message with which a valid snapshot is refused after one part of it was replaced.
+/// Returns the error message for a valid snapshot in which the part at the path `place` was replaced by `value`.
 fn refused_with(place: &str, value: Value) -> String {
     let mut snapshot = readable();
     *snapshot.pointer_mut(place).unwrap() = value;

@@ -1,8 +1,8 @@
-//! Tests of server-side apply to custom resources: schemas that stop early, and nulls.
+//! Tests of server-side apply to custom resources: objects without declared fields in the schema, and nulls.
 
 use super::*;
 
-/// Returns a definition in which the objects' spec has this schema.
+/// Returns the CRD of the kind Shape, in which `spec` has this schema.
 fn definition(spec: &Value) -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "shapes.example.com"},
@@ -12,7 +12,7 @@ fn definition(spec: &Value) -> Value {
                 {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}}]}})
 }
 
-/// Returns a server with a definition in which the objects' spec has this schema.
+/// Returns a server with the CRD of the kind Shape, in which `spec` has this schema.
 fn serving(spec: &Value) -> Server {
     let mut server = Server::new();
     let crd = definition(spec);
@@ -41,8 +41,8 @@ fn owned(object: &Value) -> &Value {
     &object["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]
 }
 
-/// A typed merge accepts any fields in an object without declared fields, and below a node that preserves unknown
-/// fields. Fields that pruning removes are absent from the answer.
+/// An apply accepts any fields in an object for which the schema declares no fields, and below a node that preserves
+/// unknown fields. Fields that pruning removes are absent from the response.
 #[test]
 fn an_apply_may_set_fields_where_a_schema_stops() {
     let text = json!({"type": "string"});
@@ -50,7 +50,8 @@ fn an_apply_may_set_fields_where_a_schema_stops() {
     let object = json!({"type": "object"});
     let list = |items: &Value| json!({"type": "array", "items": items});
     for (schema, spec, answer) in [
-        // An object without declared fields: alone and as a list item, without and with preserved fields.
+        // An object for which the schema declares no fields: alone and as a list item, without and with preserved
+        // unknown fields.
         (
             json!({"o": object}),
             json!({"o": {"a": {"b": 1}}}),
@@ -76,20 +77,20 @@ fn an_apply_may_set_fields_where_a_schema_stops() {
             json!({"x": "text"}),
             json!({"x": "text"}),
         ),
-        // A map of objects.
+        // A map (`additionalProperties`) of objects without declared fields.
         (
             json!({"m": {"type": "object", "additionalProperties": object}}),
             json!({"m": {"k": {"a": 1}}}),
             json!({"m": {"k": {}}}),
         ),
-        // Declared fields below a node that preserves unknown fields: these are checked.
+        // Declared fields below a node that preserves unknown fields: below them, unknown fields are pruned again.
         (
             json!({"p": {"type": "object", open: true, "properties": {
                 "o": {"type": "object", "properties": {"n": text}}}}}),
             json!({"p": {"o": {"n": "x", "z": 1}, "y": 2}}),
             json!({"p": {"o": {"n": "x"}, "y": 2}}),
         ),
-        // An embedded object, which preserves no unknown fields by itself.
+        // An embedded object (`x-kubernetes-embedded-resource`), with preserved unknown fields.
         (
             json!({"e": {"type": "object", "x-kubernetes-embedded-resource": true, open: true}}),
             json!({"e": {"apiVersion": "v1", "kind": "K", "data": {"a": "b"}}}),
@@ -117,7 +118,7 @@ fn an_apply_may_set_fields_where_a_schema_stops() {
     );
 }
 
-/// The typed merge accepts a scalar of any type where it expects one; then the schema refuses the value.
+/// An apply merges a scalar of a wrong type without an error; then the validation by the schema refuses the value.
 #[test]
 fn a_scalar_of_another_type_is_refused_by_the_schema() {
     let mut server = serving(&json!({"type": "object", "properties": {
@@ -171,10 +172,10 @@ fn an_apply_of_a_null_that_the_schema_does_not_allow_is_refused() {
         refused(apply(&mut server, &json!({"m": {"k": null}}))).0,
         422
     );
-    // A default replaces the null. Without a default, a create and an update prune the null.
+    // An apply replaces a null by the default of the field.
     let made = apply(&mut server, &json!({"d": null, "n": {"x": "1"}})).unwrap();
     assert_eq!(made["spec"], json!({"d": "d", "n": {"x": "1"}}));
-    // Kubernetes 1.36.2 keeps an empty object here; later releases keep the null.
+    // As in Kubernetes 1.36.2, a null in place of an object becomes an empty object; later releases keep the null.
     let made = apply(&mut server, &json!({"n": null})).unwrap();
     assert_eq!(made["spec"], json!({"d": "d", "n": {}}));
     let body = json!({"spec": {"o": null, "n": null}});
@@ -188,7 +189,7 @@ fn an_apply_of_a_null_that_the_schema_does_not_allow_is_refused() {
     assert_eq!(again["spec"], json!({"d": "d", "n": {"x": "2"}}));
 }
 
-/// Go encodes a float without a fraction as an integer, both in a configuration and in a definition.
+/// A number without a fraction, such as `3.0`, is the same as the integer `3`, in an applied object and in a CRD.
 #[test]
 fn whole_floats_equal_integers() {
     let number = json!({"type": "number"});

@@ -1,4 +1,4 @@
-//! Tests of the conditions of definitions: accepted names, and approval.
+//! Tests of the conditions of CRDs: about the acceptance of their names, and about API approval.
 
 use super::*;
 
@@ -63,8 +63,8 @@ fn a_released_name_is_accepted_for_the_definition_that_waits() {
     server.list("sites", &ListQuery::default()).unwrap();
 }
 
-/// A definition in a group of the Kubernetes project shows in a condition how it was approved, and a change of the
-/// annotation changes the condition.
+/// A CRD in an API group of the Kubernetes project gets a condition about its API approval, which follows changes of
+/// its annotation.
 #[test]
 fn a_definition_in_a_protected_group_shows_its_approval() {
     let mut server = installed();

@@ -1,14 +1,14 @@
-//! Tests of open watches and continue tokens of a definition that changes.
+//! Tests of open watches and of continued lists of custom resources, after their CRD has changed (a new edition).
 
 use super::*;
 
 const DEFINITIONS: &str = "customresourcedefinitions";
 const DEFINITION: &str = "websites.example.com";
 
-/// A change of a definition's spec, with a name for messages.
+/// A change of the spec of a CRD, with a name for assertion messages.
 type Change = (&'static str, fn(&mut Value));
 
-/// Changes of the parts of a definition's spec that the server reads.
+/// Changes of all parts of a CRD's spec that the server reads.
 const CHANGES: [Change; 9] = [
     ("a schema", |spec| {
         spec["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["more"] =
@@ -49,14 +49,14 @@ fn converted_by(service: &str) -> Value {
         "clientConfig": {"service": {"namespace": "hooks", "name": service}}}})
 }
 
-/// Changes the spec of the definition.
+/// Updates the CRD of Websites after `change` was applied to its spec.
 fn change(server: &mut Server, change: fn(&mut Value)) {
     let mut crd = server.get(DEFINITIONS, DEFINITION).unwrap();
     change(&mut crd["spec"]);
     server.put(DEFINITIONS, Subresource::Main, crd).unwrap();
 }
 
-/// Opens a watch of one version of the resource, from the newest revision.
+/// Opens a watch of Websites in one version, from the newest revision on.
 fn watch_from_now(server: &Server, version: &str) -> WatchCursor {
     let of = server.registry.resource("example.com", version, "websites");
     let from = ListQuery {
@@ -68,7 +68,7 @@ fn watch_from_now(server: &Server, version: &str) -> WatchCursor {
     watch.unwrap()
 }
 
-/// SRV-WATCH-4: a change of the spec ends the watches.
+/// SRV-WATCH-4: a change of the spec of a CRD ends the open watches of its resources.
 #[test]
 fn a_changed_definition_ends_the_watches_of_all_its_versions() {
     for (what, by) in CHANGES {
@@ -85,7 +85,8 @@ fn a_changed_definition_ends_the_watches_of_all_its_versions() {
             assert!(cursor.is_over(), "{what}");
             assert!(server.registry.bookmark(cursor).is_none(), "{what}");
         }
-        // The client has to list again, because objects that it has seen are in the form of the earlier edition.
+        // The client cannot resume from before the change: objects that it has may differ in the new edition of the
+        // CRD, so it has to list again.
         let options = ListQuery {
             resource_version: Some(seen.to_string()),
             ..ListQuery::default()
@@ -103,7 +104,7 @@ fn a_changed_definition_ends_the_watches_of_all_its_versions() {
     }
 }
 
-/// SRV-WATCH-4: a watch receives the changes before the first change of the definition, and none after it.
+/// SRV-WATCH-4: a watch returns the changes before the first change of the CRD, and none after it.
 #[test]
 fn a_watch_ends_at_the_first_of_several_changes() {
     let mut server = installed();
@@ -121,7 +122,7 @@ fn a_watch_ends_at_the_first_of_several_changes() {
     assert!(cursor.is_over());
 }
 
-/// SRV-WATCH-5: the end of an edition is forgotten only after its change was compacted.
+/// SRV-WATCH-5: the end of an edition of a CRD is forgotten only after the change that ended it was compacted.
 #[test]
 fn the_ends_of_editions_are_forgotten_with_the_changes_that_made_them() {
     let mut server = installed();
@@ -159,7 +160,7 @@ fn the_ends_of_editions_are_forgotten_with_the_changes_that_made_them() {
     }
 }
 
-/// SRV-WATCH-4: only changes of the spec and of the accepted names end watches.
+/// SRV-WATCH-4: changes of labels and conditions of a CRD, and its delete, do not end watches of its resources.
 #[test]
 fn a_change_beside_the_spec_of_a_definition_ends_no_watch() {
     let mut server = installed();
@@ -173,7 +174,7 @@ fn a_change_beside_the_spec_of_a_definition_ends_no_watch() {
             "lastTransitionTime": "2026-01-02T03:04:05Z"}),
     );
     server.put(DEFINITIONS, Subresource::Status, crd).unwrap();
-    // A definition that is being deleted serves its objects until the last of them is removed.
+    // After its delete, a CRD still serves its custom resources until the last one is removed.
     let held = json!({"metadata": {"finalizers": ["g.example.com/hold"]}});
     server.merge("websites", "seen", held).unwrap();
     server.delete(DEFINITIONS, DEFINITION).unwrap();
@@ -182,7 +183,8 @@ fn a_change_beside_the_spec_of_a_definition_ends_no_watch() {
     assert!(server.registry.bookmark(&mut cursor).is_some());
 }
 
-/// The names of a definition are accepted later if another definition had them at first.
+/// If another CRD has a name of a CRD, this name is accepted when the other CRD is deleted. This changes the accepted
+/// names, and so ends the watches.
 #[test]
 fn names_that_are_accepted_later_end_the_watches() {
     let mut server = Server::new();
@@ -193,7 +195,7 @@ fn names_that_are_accepted_later_end_the_watches() {
     let mut crd = websites();
     crd["spec"]["names"]["shortNames"] = json!([]);
     server.registry.install_crd(crd, server.now).unwrap();
-    // An established definition stays served, even with a new name that another definition has.
+    // The CRD is already established, so it stays served, even if it now asks for a name that another CRD has.
     change(&mut server, |spec| {
         spec["names"]["shortNames"] = json!(["web"])
     });
@@ -203,7 +205,8 @@ fn names_that_are_accepted_later_end_the_watches() {
     assert!(cursor.is_over());
 }
 
-/// Objects of an earlier edition cannot be converted any more once the definition has no conversion webhook.
+/// If a change of the CRD removes its conversion webhook, objects from before the change cannot be converted for a
+/// watch. The watch then ends without an error.
 #[test]
 fn an_earlier_edition_that_cannot_convert_ends_without_an_error() {
     let mut server = installed();
@@ -217,7 +220,7 @@ fn an_earlier_edition_that_cannot_convert_ends_without_an_error() {
     assert!(cursor.is_over());
 }
 
-/// The remaining initial objects of a watch are those of a new list.
+/// If the CRD changes while a watch has initial objects left to return, the watch returns these and then ends.
 #[test]
 fn a_change_amid_the_initial_objects_ends_the_watch_after_them() {
     let mut server = installed();
@@ -239,7 +242,8 @@ fn a_change_amid_the_initial_objects_ends_the_watch_after_them() {
     assert!(cursor.is_over());
 }
 
-/// The next page of a list has the objects at the revision of the first page, in the form of the present definition.
+/// If a CRD changes between two pages of a list, the second page has the objects at the revision of the first page, but
+/// with the schema of the present CRD.
 #[test]
 fn a_list_continues_with_the_present_conversion() {
     let mut server = installed();
@@ -265,7 +269,7 @@ fn a_list_continues_with_the_present_conversion() {
     assert_eq!(objects[0]["spec"]["late"], "d");
 }
 
-/// A snapshot has no history, so the editions of its definitions begin with it.
+/// A snapshot has no history, so on a server that starts from it the edition of each CRD begins at the snapshot.
 #[test]
 fn a_restored_definition_begins_a_new_edition() {
     let mut server = installed();
@@ -277,7 +281,8 @@ fn a_restored_definition_begins_a_new_edition() {
     assert!(cursor.is_over());
 }
 
-/// As on a kube-apiserver, only the definition of a watched resource can end the watch, not the namespace.
+/// As on a kube-apiserver, the deletion of a namespace does not end watches in this namespace; only a change of the CRD
+/// ends watches.
 #[test]
 fn a_deleted_namespace_ends_no_watch() {
     let mut server = Server::new();

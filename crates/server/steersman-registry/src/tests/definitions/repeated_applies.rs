@@ -1,4 +1,4 @@
-//! Tests of applies that leave a definition as it is.
+//! Tests of server-side applies of a CRD that change nothing, or little.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn stored(server: &Server) -> Value {
     found.unwrap()
 }
 
-/// SRV-REG-4: the answer to the second apply is the stored definition, and no revision is made.
+/// SRV-REG-4: a second apply of the same CRD creates no revision, and its response is the stored CRD.
 #[test]
 fn a_repeated_apply_of_a_definition_answers_what_is_stored() {
     let mut server = Server::new();
@@ -41,7 +41,7 @@ fn a_repeated_apply_of_a_definition_answers_what_is_stored() {
     }
     crd["metadata"]["creationTimestamp"] = Value::Null;
     assert_eq!(apply(&mut server, &crd, "m", false).unwrap(), first);
-    // A configuration with members that are not stored is compared in full, with the same answer.
+    // Also for a configuration with a field that is not stored, the second apply changes nothing.
     crd["spec"]["preserveUnknownFields"] = json!(false);
     apply(&mut server, &crd, "m", false).unwrap();
     let second = stored(&server);
@@ -50,7 +50,7 @@ fn a_repeated_apply_of_a_definition_answers_what_is_stored() {
     assert_eq!(stored(&server), second);
 }
 
-/// SRV-REG-4: an apply that changes the owners of fields, or a field, is written.
+/// SRV-REG-4: an apply of a CRD is written if it changes the owners of fields, or a field.
 #[test]
 fn an_apply_by_another_manager_or_of_fewer_fields_is_written() {
     let mut server = Server::new();
@@ -67,7 +67,7 @@ fn an_apply_by_another_manager_or_of_fewer_fields_is_written() {
         let all = all.iter().filter(|one| one["operation"] == "Apply");
         all.map(|one| one["manager"].clone()).collect::<Vec<_>>()
     };
-    // The entry of an apply that changed no field has no time, and so comes first.
+    // The managedFields entry of an apply that changed no field has no time, so it is sorted before other entries.
     assert_eq!(managers(&second), ["n", "m"]);
     crd["spec"]["names"]
         .as_object_mut()
@@ -82,7 +82,7 @@ fn an_apply_by_another_manager_or_of_fewer_fields_is_written() {
     );
 }
 
-/// SRV-REG-4: policies see an apply that changes nothing.
+/// SRV-REG-4: policies are evaluated even for an apply of a CRD that changes nothing, and can refuse it.
 #[test]
 fn a_policy_refuses_a_repeated_apply_of_a_definition() {
     let mut server = Server::new();
@@ -109,7 +109,7 @@ fn a_policy_refuses_a_repeated_apply_of_a_definition() {
     );
 }
 
-/// ADM-3: a definition with a conversion webhook costs the writes of other kinds nothing.
+/// ADM-3: on a server with a conversion webhook and without admission webhooks, a verb skips the steps of admission.
 #[test]
 fn a_conversion_webhook_sees_no_write_of_other_kinds() {
     let mut server = Server::new();

@@ -1,10 +1,11 @@
-//! Tests of reads of stored objects through the schemas of a definition.
+//! Tests that reads of stored custom resources apply defaults and pruning by the present schema of their CRD.
 
 use crate::requests::options::WatchEvent;
 
 use super::*;
 
-/// Returns a definition with these versions, each with a status subresource; the first one is the storage version.
+/// Returns a CRD with these versions and schemas, each with a status subresource. The first version is the storage
+/// version.
 fn definition(versions: &[(&str, Value)]) -> Value {
     let versions = versions.iter().enumerate().map(|(at, (name, schema))| {
         json!({"name": name, "served": true, "storage": at == 0, "subresources": {"status": {}},
@@ -18,7 +19,7 @@ fn definition(versions: &[(&str, Value)]) -> Value {
             "versions": versions.collect::<Vec<_>>()}})
 }
 
-/// Returns a schema with these fields of the spec, and with this schema of the status.
+/// Returns a schema in which `spec` has these fields, and `status` has the default `status`.
 fn schema(spec: &Value, status: &Value) -> Value {
     let text = json!({"type": "string"});
     json!({"type": "object", "properties": {
@@ -36,7 +37,7 @@ fn wait(version: &str, name: &str) -> Value {
         "metadata": {"name": name}, "spec": {"a": "1"}})
 }
 
-/// A server, with the version of the definition that its requests name.
+/// A server, and the version of the custom resources in the requests of the methods below.
 struct Versioned<'a>(&'a mut Server, &'static str);
 
 impl Versioned<'_> {
@@ -85,7 +86,7 @@ impl Versioned<'_> {
     }
 }
 
-/// A create drops the status, and with it the default of the status, so that only a read can add the default.
+/// A create does not store the status, nor its default, so every read has to add the default of the status.
 #[test]
 fn every_answer_has_the_default_of_the_status() {
     let mut server = Server::new();
@@ -100,18 +101,18 @@ fn every_answer_has_the_default_of_the_status() {
     assert_eq!(v1.list("status.phase=Pending")[0]["status"], pending);
     assert!(v1.list("status.phase!=Pending").is_empty());
     assert_eq!(v1.watched()[0]["status"], pending);
-    // SRV-REG-4: a write without a change stores the default that a read added, once.
+    // SRV-REG-4: the first write without a change stores the default of the status, and a second one stores nothing.
     let merge = json!({});
     let before = version(&v1.get("unchanged"));
     let mut write = || version(&server.merge("waits", "unchanged", merge.clone()).unwrap());
     let first = write();
     assert!(first > before);
     assert_eq!(write(), first);
-    // A read adds the default of the present schema, because the default is not stored.
+    // The default of the object `one` is not stored, so after a change of the schema a read adds the new default.
     let later = json!({"phase": "Later"});
     install(&mut server, &[("v1", schema(&text, &later))]);
     assert_eq!(server.get("waits", "one").unwrap()["status"], later);
-    // An update stores the default that it read, and a written status stays.
+    // A patch stores the default that it got by its read, which then stays after a change of the schema.
     let body = json!({"spec": {"a": "2"}});
     let merged = server.merge("waits", "one", body).unwrap();
     assert_eq!(merged["status"], later);
@@ -124,7 +125,7 @@ fn every_answer_has_the_default_of_the_status() {
     assert_eq!(server.get("waits", "one").unwrap()["status"], put["status"]);
 }
 
-/// SRV-CRD-2: the defaults of the version in which an object is stored appear in every version.
+/// SRV-CRD-2: a read in any version has the defaults of the version in which the object is stored.
 #[test]
 fn an_object_has_the_defaults_of_the_version_in_which_it_is_stored() {
     let mut server = Server::new();
@@ -170,7 +171,7 @@ fn fields_that_a_definition_lost_are_pruned_from_reads() {
     let v1 = Versioned(&mut server, "v1");
     assert_eq!(v1.watched()[0]["spec"], json!({}));
     assert_eq!(v1.list("")[0]["spec"], json!({}));
-    // The store keeps a field that the schema has lost until the object is written.
+    // A field that the schema no longer has stays in the store, and reappears with the schema, until a write drops it.
     install(&mut server, &[("v1", schema(&wide, &none))]);
     let read = server.get("waits", "one").unwrap();
     assert_eq!(read["spec"], json!({"a": "1"}));

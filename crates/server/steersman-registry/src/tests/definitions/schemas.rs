@@ -1,4 +1,4 @@
-//! Tests of the memory of definitions: when schemas are compiled, and what stays decoded.
+//! Tests of the memory use of CRDs: when their schemas are compiled, and which CRDs stay decoded.
 
 use steersman_schema::resource::StorageKey;
 
@@ -10,7 +10,7 @@ fn compiled(server: &Server) -> Vec<bool> {
     schemas.map(|schema| schema.is_compiled()).collect()
 }
 
-/// SRV-CRD-1: compiling waits for the first object.
+/// SRV-CRD-1: the schema of a version is compiled only when the first object of this version is written.
 #[test]
 fn a_schema_is_compiled_when_the_first_object_of_its_version_is_written() {
     let mut server = installed();
@@ -20,7 +20,7 @@ fn a_schema_is_compiled_when_the_first_object_of_its_version_is_written() {
     assert_eq!(compiled(&server), [true, false]);
 }
 
-/// SRV-CRD-1: equal parts of compiled schemas are one value.
+/// SRV-CRD-1: versions with equal schemas share one compiled schema.
 #[test]
 fn schemas_share_the_bytes_of_the_definition_and_equal_ones_are_one() {
     let mut server = Server::new();
@@ -30,7 +30,8 @@ fn schemas_share_the_bytes_of_the_definition_and_equal_ones_are_one() {
         .registry
         .install_crd(crd.clone(), server.now)
         .unwrap();
-    // A write of the definition's status moves its schemas to the bytes of the new revision.
+    // After a write of the CRD's status, its schemas refer to the bytes of the new revision, so that the bytes of the
+    // old revision can be freed.
     let storage = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
     let stored = server
         .registry
@@ -52,7 +53,7 @@ fn schemas_share_the_bytes_of_the_definition_and_equal_ones_are_one() {
     );
 }
 
-/// SRV-STORE-7: the check of the names of a definition needs no other definition decoded.
+/// SRV-STORE-7: the check for conflicts with the names of other CRDs does not decode these CRDs.
 #[test]
 fn a_new_definition_decodes_no_other_definition() {
     let mut server = Server::new();

@@ -6,7 +6,7 @@ use super::*;
 
 pub(crate) const DEFINITION: &str = "websites.example.com";
 
-/// Returns the definition of Websites with `v1beta1` as its storage version.
+/// Returns the CRD of Websites with `v1beta1` in place of `v1` as its storage version.
 pub(crate) fn websites_stored_as_beta() -> Value {
     let mut crd = websites();
     crd["spec"]["versions"][0]["storage"] = json!(false);
@@ -14,7 +14,7 @@ pub(crate) fn websites_stored_as_beta() -> Value {
     crd
 }
 
-/// Returns the `apiVersion` in which a Website is stored.
+/// Returns the `apiVersion` in which the Website with this name is stored.
 pub(crate) fn stored_version(server: &Server, name: &str) -> String {
     let storage = server.resource("websites").storage.clone();
     let stored = server
@@ -25,7 +25,7 @@ pub(crate) fn stored_version(server: &Server, name: &str) -> String {
     stored.api_version().to_owned()
 }
 
-/// Writes a Website without a change. The name of the Website is the way of writing.
+/// Writes a Website without a change. `way` is the name of the Website and also the kind of write, such as `put`.
 fn write_unchanged(server: &mut Server, way: &str) -> Value {
     let shown = server.get("websites", way).unwrap();
     let merge = (PatchKind::Merge, json!({}));
@@ -76,8 +76,8 @@ fn apply(server: &mut Server, name: &str, body: &Value) -> Done<Value> {
     Ok(written.object.value().clone())
 }
 
-/// SRV-REG-4: encoded objects are compared, as in a kube-apiserver, and they contain the version in which they are
-/// stored.
+/// SRV-REG-4: a write without a change is stored if the object is in an old storage version, because as in a
+/// kube-apiserver the version is part of the comparison.
 #[test]
 fn a_write_without_a_change_stores_an_object_of_an_old_storage_version_anew() {
     let ways = [
@@ -141,7 +141,8 @@ fn a_dry_run_stores_no_object_anew() {
     assert_eq!(stored_version(&server, "w"), "example.com/v1");
 }
 
-/// SRV-REG-4: a write of the server itself stores the object in the storage version, too.
+/// SRV-REG-4: writes of the server itself, such as the start of a deletion, also store the object in the storage
+/// version.
 #[test]
 fn a_deletion_that_waits_stores_the_object_in_the_storage_version() {
     let mut server = installed();

@@ -1,5 +1,5 @@
-//! Tests of the change from client-side to server-side apply: `kubectl` takes over the fields of the client-side apply,
-//! and the annotation with the last configuration is updated.
+//! Tests of the change from client-side to server-side apply: the server-side apply of `kubectl` takes over fields from
+//! the manager of the client-side apply, and updates the annotation with the last configuration.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{ObjectTarget, PatchKind, Subresource, WriteOptions};
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Returns a ConfigMap as `kubectl apply` creates it: with the configuration in the annotation.
+/// Returns a ConfigMap as a client-side `kubectl apply` creates it: with the configuration in an annotation.
 fn applied_on_the_client(data: &Value) -> Value {
     let mut object = configuration(data);
     let mut noted = object.clone();
@@ -70,7 +70,7 @@ fn kubectl_takes_over_what_client_side_apply_wrote() {
         managers[0]["fieldsV1"],
         json!({"f:data": {"f:k": {}, "f:l": {}}})
     );
-    // The manager of the client-side apply keeps the fields that the server-side apply did not change.
+    // The manager of the client-side apply still owns the fields that the server-side apply did not change.
     assert_eq!(managers[1]["manager"], "kubectl-client-side-apply");
     assert_eq!(
         managers[1]["fieldsV1"]["f:data"],
@@ -82,7 +82,8 @@ fn kubectl_takes_over_what_client_side_apply_wrote() {
     );
 }
 
-/// A field that another manager changed since the last client-side apply is a conflict, and the only reported one.
+/// A field that another manager has changed since the last client-side apply is a conflict of the server-side apply.
+/// The fields of the client-side apply itself are not reported as conflicts.
 #[test]
 fn a_field_that_was_changed_since_is_a_conflict() {
     let mut server = Server::new();
@@ -106,7 +107,8 @@ fn a_field_that_was_changed_since_is_a_conflict() {
         message,
         "Apply failed with 1 conflict: conflict with \"kubectl-edit\" using v1: .data.l"
     );
-    // The refused apply wrote nothing, and an apply by another manager takes no fields over.
+    // The refused apply has written nothing. Only an apply as `kubectl` takes over fields of the client-side apply, so
+    // an apply as another manager conflicts with both fields.
     let kept = server.get("configmaps", "a").unwrap();
     assert_eq!(kept["data"]["k"], "1");
     let (_, message) = refused(server.apply_by("other", &changed));
@@ -149,14 +151,14 @@ fn the_annotation_follows_each_apply_by_kubectl_and_no_other() {
     let mut server = Server::new();
     server.create_on_the_client(&json!({"k": "1"}));
     let before = noted(&server.get("configmaps", "a").unwrap()).to_owned();
-    // An apply that changes no field still writes the annotation.
+    // An apply as `kubectl` that changes no other field still updates the annotation.
     let same = configuration(&json!({"k": "1"}));
     let other = server.apply_by("other", &same).unwrap();
     assert_eq!(noted(&other), before);
     let done = server.apply_by("kubectl", &same).unwrap();
     assert_eq!(noted(&done), format!("{same}\n"));
     assert_eq!(server.apply_by("kubectl", &same).unwrap(), done);
-    // The annotation holds the configuration without the annotation itself, and with the escapes of Go.
+    // The annotation has the applied configuration without the annotation itself, and with `<` escaped as Go does.
     let mut more = same.clone();
     more["metadata"]["annotations"] = json!({ANNOTATION: noted(&done), "a": "<b>"});
     let done = server.apply_by("kubectl", &more).unwrap();
@@ -168,7 +170,7 @@ fn the_annotation_follows_each_apply_by_kubectl_and_no_other() {
     let mut server = Server::new();
     let made = server.apply_by("kubectl", &same).unwrap();
     assert_eq!(noted(&made), "");
-    // An annotation that would exceed the size limit of annotations is removed.
+    // If the configuration is too large for an annotation, the annotation is removed.
     let mut server = Server::new();
     server.create_on_the_client(&json!({"k": "1"}));
     let large = configuration(&json!({"k": "1", "large": "x".repeat(256 * 1024)}));

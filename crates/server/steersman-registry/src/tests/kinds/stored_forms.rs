@@ -1,5 +1,5 @@
-//! The stored form of built-in objects: defaults, and members that Go writes always or never. The answers are those of
-//! kube-apiserver 1.36.
+//! Tests of the stored form of built-in objects: defaults, and fields that Go's encoder writes always or never. The
+//! expected values are those of kube-apiserver 1.36.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn members(value: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// SRV-KIND-3: Go writes some members even if they are not set.
+/// SRV-KIND-3: stored objects have those fields that Go's encoder writes even if they are not set.
 #[test]
 fn members_that_go_always_writes_are_there() {
     let workload = json!({"metadata": {"name": "w"}, "spec": {"selector": {"matchLabels": {"a": "b"}},
@@ -29,7 +29,7 @@ fn members_that_go_always_writes_are_there() {
         "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
     let set = made("statefulsets", workload);
     assert_eq!(set["spec"]["serviceName"], "");
-    // A strategy that has a type and no parameters gets no empty struct of parameters.
+    // An update strategy with a type and without parameters gets no empty object with parameters.
     assert_eq!(
         set["spec"]["updateStrategy"],
         json!({"type": "RollingUpdate"})
@@ -59,7 +59,7 @@ fn members_that_go_always_writes_are_there() {
     assert_eq!(claim["metadata"], json!({}));
 }
 
-/// SRV-KIND-3: Go leaves out members with empty values.
+/// SRV-KIND-3: stored objects do not have fields with an empty value that Go's encoder leaves out.
 #[test]
 fn members_that_go_never_writes_are_not_there() {
     let secret = made(
@@ -85,7 +85,7 @@ fn members_that_go_never_writes_are_not_there() {
                 "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}}}),
     );
     assert_eq!(scaler["metadata"]["annotations"], json!({"k": "v"}));
-    // Raw JSON in an object stays as the client sent it.
+    // A field with raw JSON, such as `data` of a ControllerRevision, stays as the client sent it, with empty values.
     let revision = made(
         "controllerrevisions",
         json!({"metadata": {"name": "r"}, "revision": 1, "data": {"list": [], "none": null}}),
@@ -93,7 +93,7 @@ fn members_that_go_never_writes_are_not_there() {
     assert_eq!(revision["data"], json!({"list": [], "none": null}));
 }
 
-/// Upstream: `SetDefaults_Job` and `generateSelector`.
+/// A Job without labels gets the labels of its Pod template (upstream: `SetDefaults_Job` and `generateSelector`).
 #[test]
 fn a_job_without_labels_has_those_of_its_pods() {
     let job = |labels: Value| {
@@ -122,7 +122,7 @@ fn a_job_without_labels_has_those_of_its_pods() {
     assert_eq!(given["metadata"]["labels"], json!({"app": "x"}));
 }
 
-/// SRV-REG-3: the strategy of the kind decides whether an empty list is a change.
+/// SRV-REG-3: as upstream, the kind decides whether labels or an empty list in an update raise the generation.
 #[test]
 fn generations_grow_as_upstream_compares() {
     let mut server = Server::alone();
@@ -136,7 +136,7 @@ fn generations_grow_as_upstream_compares() {
     let slice = server.merge("endpointslices", "es", annotations).unwrap();
     assert_eq!(slice["metadata"]["generation"], 2);
 
-    // An empty list in the request differs from the absent list that is stored.
+    // For a NetworkPolicy, the empty list in the request counts as a change: the stored object lacks the list.
     let policy = |has_ingress: bool| {
         let mut spec = json!({"policyTypes": ["Ingress"], "podSelector": {}});
         if has_ingress {
@@ -154,7 +154,8 @@ fn generations_grow_as_upstream_compares() {
     assert_eq!(put(false), 2);
 }
 
-/// Upstream: `warningsForSecret`.
+/// A Secret of the type `kubernetes.io/tls` that is no key pair is stored with a warning (upstream:
+/// `warningsForSecret`).
 #[test]
 fn a_tls_secret_that_is_no_key_pair_causes_a_warning() {
     let mut server = Server::alone();

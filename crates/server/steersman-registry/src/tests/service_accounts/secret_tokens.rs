@@ -1,4 +1,4 @@
-//! Tests of the tokens of ServiceAccounts in Secrets.
+//! Tests of ServiceAccount tokens in Secrets, as kube-controller-manager writes them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +18,7 @@ fn claims(server: &Server) -> Value {
     })
 }
 
-/// Creates a ServiceAccount and a Secret with its token, as kube-controller-manager writes it.
+/// Creates a server with a ServiceAccount, and a Secret with a token of this ServiceAccount. Returns the token, too.
 fn with_token() -> (Server, String) {
     let mut server = Server::new();
     let bot = json!({"metadata": {"name": "bot"}});
@@ -58,7 +58,7 @@ fn a_token_in_a_secret_is_that_of_its_account() {
     );
 }
 
-/// AUTH-2, AUTH-8: a token is valid as long as its Secret and its account exist.
+/// AUTH-2, AUTH-8: a token in a Secret is valid as long as the Secret and the ServiceAccount exist.
 #[test]
 fn a_token_in_a_secret_ends_with_the_secret_and_with_the_account() {
     let (mut server, token) = with_token();
@@ -146,12 +146,12 @@ fn the_use_of_a_token_is_noted_in_its_secret_once_a_day() {
     let labels = &mine.unwrap()["fieldsV1"]["f:metadata"]["f:labels"];
     let name = "f:kubernetes.io/legacy-token-last-used";
     assert_eq!(labels[name], json!({}));
-    // Another use on the same day writes nothing.
+    // A second use of the token on the same day writes nothing.
     assert_eq!(used(&mut server).1, first);
     server.now += jiff::SignedDuration::from_hours(24);
     let (_, second) = used(&mut server);
     assert_eq!(second.pointer(last), Some(&json!("2026-01-03")));
-    // The use of a token that is marked as unused is recorded as well, and the token stays refused.
+    // The Secret gets the label that makes its token invalid: the token is refused, but its use is still recorded.
     let label = json!({"metadata": {"labels":
         {"kubernetes.io/legacy-token-invalid-since": "2026-01-03"}}});
     server.merge("secrets", "bot-token", label).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of valid and invalid answers of webhooks.
+//! Tests of reading valid and invalid responses of admission webhooks.
 
 use super::*;
 use serde_json::json;
