@@ -1,15 +1,18 @@
 //! Clients with other options (a namespace, dry runs, a manager), deletes of collections, and kinds known at runtime.
 
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube_core::DynamicObject;
 use kube_core::object::{NotUsed, Object};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use steersman_api::{DeleteOptions, FieldValidation, Paging, Patch, Propagation};
 use steersman_apiserver::faults::Verb;
 use steersman_client::{Ensured, Error};
 use steersman_object::{
-    FieldSelector, Gvk, Kind, LabelSelector, ListOptions, ObjectKey, WholeObject,
+    FieldSelector, Gvk, Kind, LabelSelector, ListOptions, ObjectKey, WholeObject, panic_text,
 };
 
 use crate::world::{World, config, key, set};
@@ -419,4 +422,40 @@ async fn a_type_of_another_crate_can_be_declared_whole() {
     created.spec.image = "b".to_owned();
     let updated = sites.update(&created).await.unwrap();
     assert_eq!(updated.spec.image, "b");
+}
+
+/// A field that is sent as a text, and panics when it is decoded.
+#[derive(Clone, Debug, Serialize)]
+struct Undecodable(&'static str);
+
+impl<'de> Deserialize<'de> for Undecodable {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        panic!("this type does not decode")
+    }
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct UndecodableSpec {
+    image: Undecodable,
+}
+
+impl WholeObject<Ours> for Object<UndecodableSpec, NotUsed> {}
+
+/// CLIENT-7: the task of a write passes a panic on to the caller, and the write is finished.
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_a_type_that_decodes_an_answer_reaches_the_caller() {
+    let world = World::new();
+    world.server.install_crd(website()).unwrap();
+    let gvk = Gvk::new("web.example.com", "v1", "Website");
+    let kind = world.client.mapper().kind(&gvk).await.unwrap();
+    let sites = world.client.of::<Object<UndecodableSpec, NotUsed>>(&kind);
+    let spec = UndecodableSpec {
+        image: Undecodable("a"),
+    };
+    let mut site = Object::new("s", &kind.api_resource(), spec);
+    site.metadata.namespace = Some("default".to_owned());
+    let create = AssertUnwindSafe(sites.create(&site)).catch_unwind();
+    let panic = create.await.map(drop).unwrap_err();
+    assert_eq!(panic_text(&*panic), "this type does not decode");
+    world.client.writes_finished().await;
 }
