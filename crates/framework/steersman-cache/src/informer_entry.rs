@@ -63,7 +63,8 @@ pub(crate) struct UseGuard {
     entry: InformerEntry,
 }
 
-/// Lets the informer count as declared until an optional watch drops this guard.
+/// Makes the informer count as declared, so that it does not end as idle, until the guard is dropped. A watch of a kind
+/// that the server may not serve (`Watch::optional`) holds one as long as it runs.
 pub(crate) struct HoldGuard {
     guard: UseGuard,
 }

@@ -187,8 +187,9 @@ impl AppliedIntents {
         self.len = self.len + 1 - before;
     }
 
-    /// Records that objects of a kind in a namespace, or in all namespaces (`None`), may have been deleted. Drops
-    /// outdated entries if the number of entries has doubled since the last sweep.
+    /// Records that objects of a kind in a namespace, or in all namespaces (`None`), may have been deleted, so that no
+    /// later apply to them counts as a repetition. If the number of remembered applies and deletes has doubled since
+    /// the last call that dropped some, drops those for which `is_outdated` returns true.
     pub(crate) fn deleted_in(
         &mut self,
         gvk: &Gvk,

@@ -1,4 +1,4 @@
-//! Handle: the methods of a client that change an existing object by difference.
+//! Handle: the methods of a client that patch an object with the difference that a closure makes.
 
 use steersman_object::{AsObject, Object};
 

@@ -41,7 +41,7 @@ pub struct RunReason {
 pub struct ChangedObject {
     /// The kind of the object.
     pub kind: Kind,
-    /// The key of the object.
+    /// The namespace and the name of the changed object.
     pub key: ObjectKey,
     /// The cluster of the object; `None` for the manager's own cluster.
     pub cluster: Option<ClusterName>,

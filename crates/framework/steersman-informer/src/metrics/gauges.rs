@@ -31,7 +31,7 @@ struct LastSeen {
     bookmark: Option<Instant>,
 }
 
-/// The sums over all informers of one kind.
+/// The values of the gauges of one kind: sums over all its informers.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Sum {
     pub(crate) objects: usize,

@@ -46,7 +46,7 @@ impl Index {
         }
     }
 
-    /// Returns an index of a label's values, under the label's name, which label selectors use, too.
+    /// Returns an index of a label's values, under the label's name. Lists with a label selector use such an index, too.
     pub(crate) fn of_label(label: &str) -> Self {
         let key = label.to_owned();
         let value = move |entry: &RawEntry| {

@@ -248,7 +248,7 @@ impl<K: Object> Store<K> {
         Ok(found.whole())
     }
 
-    /// Returns whether an index has this name.
+    /// Returns whether the view of this reader has an index of this name, so that lists by that index do not fail.
     pub fn has_index(&self, name: &str) -> bool {
         let indexer = self.shared.indexer.read();
         self.view(&indexer)

@@ -100,7 +100,7 @@ impl<'a> IgnoredFields<'a> {
             return self.twice.iter().cloned().chain(unknown).collect();
         };
         let messages = in_vain(self.body, &paths);
-        // Unknown fields that the search in the body did not find are reported at the end.
+        // `in_vain` finds a field by its path in the body's text. A field that it misses is reported after all others.
         let is_lost = |one: &String| !messages.contains(one);
         let lost: Vec<String> = unknown.into_iter().filter(is_lost).collect();
         messages.into_iter().chain(lost).collect()
