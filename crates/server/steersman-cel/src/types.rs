@@ -280,7 +280,7 @@ impl fmt::Display for Type {
 }
 
 /// Returns a JSON field's name in expressions, such as `a__dash__b` for `a-b`; `None` if it cannot be named.
-pub fn escape(name: &str) -> Option<String> {
+pub(crate) fn escape(name: &str) -> Option<String> {
     if KEYWORDS.contains(&name) || RESERVED_WORDS.contains(&name) {
         return Some(format!("__{name}__"));
     }
