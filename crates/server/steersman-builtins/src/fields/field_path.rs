@@ -440,5 +440,5 @@ fn shown(value: &Value) -> String {
             "{{\"matchLabels\":{labels},\"matchExpressions\":{expressions}}}"
         ));
     }
-    go::printed(value)
+    go::print_in_error(value)
 }
