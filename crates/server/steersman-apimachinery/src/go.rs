@@ -167,7 +167,7 @@ fn is_printable(c: char) -> bool {
 
 /// Prints a value as upstream's `field.Error` does: a text as [`quote`] does, and any other value as Go's
 /// `json.Marshal` does.
-pub fn printed(value: &Value) -> String {
+pub fn print_in_error(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
@@ -317,10 +317,10 @@ mod tests {
     fn lists_and_objects_are_printed_as_go_marshals_them() {
         let value = serde_json::json!({"a": ["<&>", "\u{1}", 1.5, null]});
         assert_eq!(
-            printed(&value),
+            print_in_error(&value),
             r#"{"a":["\u003c\u0026\u003e","\u0001",1.5,null]}"#
         );
-        assert_eq!(printed(&serde_json::json!("<\u{1}>")), r#""<\x01>""#);
+        assert_eq!(print_in_error(&serde_json::json!("<\u{1}>")), r#""<\x01>""#);
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub use rules::field_paths::field_path;
 pub use rules::{RuleVerdict, Rules, ValidationRule};
 pub use run::EvalFailure;
 pub use shard_selector::ShardSelector;
-pub use types::{Decl, MAX_REQUEST, ObjectField, ObjectType, Type, escape};
+pub use types::{Decl, MAX_REQUEST, ObjectField, ObjectType, Type};
 pub use value::addresses::{Cidr, Url};
 pub use value::named_formats::NamedFormat;
 pub use value::semver::Semver;

@@ -4,16 +4,16 @@
 //! Sources: cel-go's standard library and its extensions for strings, lists, sets, optional values
 //! and two-variable comprehensions; `apiserver/pkg/cel/library`.
 
-/// Makes the implementation of a function from a pattern of argument values and the outcome for them. A name before the
-/// pattern is that of the run, for functions that charge it. For other values, and those that the condition behind the
-/// pattern excludes, the call fails, because no overload accepts them.
+/// Makes the implementation of a function from a closure of the argument values, or of the run and the values, for a
+/// function that charges the run: `accepts!(|run, [a, b]| equals(run, a, b))`. For values that the pattern does not
+/// match the call fails, because no overload accepts them.
 macro_rules! accepts {
-    ([$($value:pat),+] $(if $fits:expr)? => $outcome:expr) => {
-        accepts!(_, [$($value),+] $(if $fits)? => $outcome)
+    (|[$($value:pat),+]| $outcome:expr) => {
+        accepts!(|_run, [$($value),+]| $outcome)
     };
-    ($run:pat, [$($value:pat),+] $(if $fits:expr)? => $outcome:expr) => {
+    (|$run:ident, [$($value:pat),+]| $outcome:expr) => {
         |$run, values| match values {
-            [$($value),+] $(if $fits)? => Some($outcome),
+            [$($value),+] => Some($outcome),
             _ => None,
         }
     };
@@ -42,7 +42,7 @@ use signatures::{Overload, overloads};
 
 /// A row of the table: the name of a function, its overloads in the notation that [`overloads`] reads, its cost, and
 /// its implementation. A function that is also a method has two rows. The tables are not formatted by rustfmt, so that
-/// a row takes one or two lines.
+/// a row takes one to three lines.
 type Row = (&'static str, &'static str, Cost, Implementation);
 
 /// Evaluates a call; the target of a method is the first value. Returns `None` if no overload accepts the values.

@@ -205,7 +205,7 @@ impl Rules {
             let Some(sub) = schema.properties.get(name) else {
                 continue;
             };
-            let own = decl.property(name, || Decl::of(sub, sub.embedded, "selfType"));
+            let own = decl.property(name, || sub);
             let below = own.and_then(|decl| Self::node(ruled, sub, decl));
             properties.extend(below.map(|below| (name.to_owned(), below)));
         }

@@ -1,5 +1,6 @@
 //! Words: the types of CEL expressions, and `Decl`, the declaration of a value by a schema.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -280,7 +281,7 @@ impl fmt::Display for Type {
 }
 
 /// Returns a JSON field's name in expressions, such as `a__dash__b` for `a-b`; `None` if it cannot be named.
-pub fn escape(name: &str) -> Option<String> {
+pub(crate) fn escape(name: &str) -> Option<String> {
     if KEYWORDS.contains(&name) || RESERVED_WORDS.contains(&name) {
         return Some(format!("__{name}__"));
     }
@@ -337,18 +338,22 @@ impl Decl {
     }
 
     /// Returns the declaration of a field by its name in JSON. Expressions cannot name some fields; then only the rules
-    /// of the field itself see its value, and `unnamed` declares the value.
-    pub fn property(
+    /// of the field itself see its value, and the declaration is made from the field's schema, which `schema` returns.
+    pub fn property<S: Borrow<Structural>>(
         &self,
         name: &str,
-        unnamed: impl FnOnce() -> Option<Self>,
+        schema: impl FnOnce() -> S,
     ) -> Option<Arc<Self>> {
         match (&self.kind, escape(name)) {
             (Type::Object(object), Some(name)) => {
                 let field = object.fields.get(&name)?;
                 Some(Arc::clone(&field.decl))
             }
-            (_, None) => unnamed().map(Arc::new),
+            (_, None) => {
+                let schema = schema();
+                let schema: &Structural = schema.borrow();
+                Self::of(schema, schema.embedded, "selfType").map(Arc::new)
+            }
             _ => None,
         }
     }

@@ -75,7 +75,7 @@ pub use requests::options::{
     StoredWrite, Subresource, VersionedObject, WatchEvent, WriteOptions,
 };
 pub use state::recovery::Recovery;
-pub use state::registry::{Registry, RegistryOptions, reachable};
+pub use state::registry::{Registry, RegistryOptions, reachable_address};
 pub use state::snapshot::{Snapshot, SnapshotError};
 pub use state::transaction::{Transaction, TransactionError};
 pub use subresources::bearer::ValidToken;

@@ -18,7 +18,7 @@ use hyper_util::service::TowerToHyperService;
 use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
 use steersman_auth::{User, user_of};
-use steersman_registry::{Registry, reachable};
+use steersman_registry::{Registry, reachable_address};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio_rustls::TlsAcceptor;
@@ -93,8 +93,8 @@ where
     };
     let resolved = tokio::net::lookup_host(address).await.map_err(listen)?;
     let resolved: Vec<SocketAddr> = resolved.collect();
-    let mut reachable = resolved.iter().filter(|one| !one.ip().is_loopback());
-    if let Some(address) = reachable.next().filter(|_| !others) {
+    let mut exposed = resolved.iter().filter(|one| !one.ip().is_loopback());
+    if let Some(address) = exposed.next().filter(|_| !others) {
         return Err(Error::NotLoopback { address: *address });
     }
     TcpListener::bind(resolved.as_slice()).await.map_err(listen)
@@ -147,7 +147,7 @@ impl Serving {
 
     /// Returns `https://<address>`; with the loopback address if the listener listens on all addresses.
     pub fn url(&self) -> String {
-        format!("https://{}", reachable(self.address))
+        format!("https://{}", reachable_address(self.address))
     }
 
     /// Returns the number of TCP connections accepted so far, including connections that have ended.

@@ -157,12 +157,10 @@ impl<'a> Walk<'a> {
         }
         for (name, sub) in properties.entries() {
             let below = NodeContext {
-                decl: context.decl.as_deref().and_then(|decl| {
-                    decl.property(name, || {
-                        let schema = Structural::compile(sub.value());
-                        Decl::of(&schema, schema.embedded, "selfType")
-                    })
-                }),
+                decl: context
+                    .decl
+                    .as_deref()
+                    .and_then(|decl| decl.property(name, || Structural::compile(sub.value()))),
                 ..context.clone()
             };
             self.node(&sub, &below);

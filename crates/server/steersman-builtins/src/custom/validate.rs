@@ -47,8 +47,7 @@ pub(crate) fn validate_at(
 fn check(schema: &Structural, at: &FieldPath<'_>, old: Option<&Value>) -> usize {
     let before = at.error_count();
     let looked_at = check_value(schema, at, old);
-    let is_whole = || at.path().is_empty();
-    if at.error_count() > before && !is_whole() && old == Some(at.value()) {
+    if at.error_count() > before && !at.is_root() && old == Some(at.value()) {
         at.truncate_errors(before);
     }
     looked_at

@@ -38,23 +38,21 @@ impl Network {
         if bits.is_empty() || bits.len() > 3 || !bits.bytes().all(|b| b.is_ascii_digit()) {
             return None;
         }
-        let length: u8 = bits.parse().ok()?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        (length <= most).then_some(Self(Cidr { address, length }))
+        Cidr::new(address, bits.parse().ok()?).map(Self)
     }
 
     pub(crate) fn is_ipv6(self) -> bool {
-        self.0.address.is_ipv6()
+        self.0.address().is_ipv6()
     }
 
     /// Returns whether the other network is a smaller part of this network.
     pub(crate) fn surrounds(self, other: Self) -> bool {
-        self.0.contains_network(other.0) && self.0.length < other.0.length
+        self.0.contains_network(other.0) && self.0.length() < other.0.length()
     }
 
     /// Prints the address itself with the length of the prefix, in canonical form.
     fn interface(self) -> String {
-        let Cidr { address, length } = self.0;
+        let (address, length) = (self.0.address(), self.0.length());
         let bits = if is_mapped(address) && length > 32 {
             length.saturating_sub(96)
         } else {
@@ -70,8 +68,9 @@ impl Network {
 
     /// Prints the network in canonical form: the bits behind the prefix are zero.
     pub(crate) fn usual(self) -> String {
-        let Cidr { address, length } = self.0.masked();
-        match address {
+        let masked = self.0.masked();
+        let length = masked.length();
+        match masked.address() {
             // An IPv4-mapped IPv6 address is printed as IPv4 address.
             IpAddr::V6(six) => match (six.to_ipv4_mapped(), length.checked_sub(96)) {
                 (Some(four), Some(bits)) => format!("{four}/{bits}"),
@@ -83,7 +82,7 @@ impl Network {
 
     /// Prints the network of the address alone, unless the address is the first one.
     pub(crate) fn single(self) -> Option<String> {
-        let address = self.0.address;
+        let address = self.0.address();
         let all = if address.is_ipv4() { 32 } else { 128 };
         self.has_host().then(|| format!("{}/{all}", usual(address)))
     }
@@ -128,7 +127,7 @@ pub(crate) fn network_form(text: &str) -> AddressForm {
     };
     match form(address) {
         AddressForm::Long(short) => AddressForm::Long(format!("{short}/{bits}")),
-        AddressForm::Usual if bits == network.0.length.to_string() => AddressForm::Usual,
+        AddressForm::Usual if bits == network.0.length().to_string() => AddressForm::Usual,
         AddressForm::Usual | AddressForm::Unusual(_) => AddressForm::Unusual(network.usual()),
     }
 }
@@ -161,7 +160,7 @@ pub(crate) fn check_network_text(at: &FieldPath<'_>, text: &str, known: &[&str])
         return at.invalid_as(text, CIDR);
     };
     if let AddressForm::Unusual(_) = network_form(text) {
-        let wrong = if is_mapped(network.0.address) {
+        let wrong = if is_mapped(network.0.address()) {
             "must not have an IPv4-mapped IPv6 address"
         } else {
             "must not have leading 0s in IP or prefix length"

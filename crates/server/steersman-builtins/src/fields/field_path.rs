@@ -133,6 +133,11 @@ impl<'a> FieldPath<'a> {
         self.trail.text()
     }
 
+    /// Returns whether the path is empty, as that of a whole object is.
+    pub(crate) fn is_root(&self) -> bool {
+        self.trail.is_empty()
+    }
+
     /// Returns the path from the value of [`shown_at`](Self::shown_at) on, or from the root.
     pub(crate) fn inner_path(&self) -> String {
         self.trail.inner_text()
@@ -440,5 +445,5 @@ fn shown(value: &Value) -> String {
             "{{\"matchLabels\":{labels},\"matchExpressions\":{expressions}}}"
         ));
     }
-    go::printed(value)
+    go::print_in_error(value)
 }

@@ -56,18 +56,19 @@ pub(crate) const OLD_SOURCES_OF_PODS: &[(&str, &str)] = &[
 
 /// Returns why a label of nodes is deprecated (upstream: `pkg/api/node/util.go`); `None` for another label.
 pub(crate) fn old_label(name: &str) -> Option<String> {
-    let why = match name {
-        "app.kubernetes.io/created-by" => "deprecated since v1.9",
-        "node-role.kubernetes.io/master" => "use \"node-role.kubernetes.io/control-plane\" instead",
+    Some(match name {
+        "app.kubernetes.io/created-by" => "deprecated since v1.9".to_owned(),
+        "node-role.kubernetes.io/master" => {
+            "use \"node-role.kubernetes.io/control-plane\" instead".to_owned()
+        }
         "scheduler.alpha.kubernetes.io/preferAvoidPods" => {
-            "deprecated since v1.22; use Taints and Tolerations instead"
+            "deprecated since v1.22; use Taints and Tolerations instead".to_owned()
         }
-        name => {
+        _ => {
             let (_, since, newer) = RENAMED_LABELS.iter().find(|(old, ..)| *old == name)?;
-            return Some(format!("deprecated since {since}; use \"{newer}\" instead"));
+            format!("deprecated since {since}; use \"{newer}\" instead")
         }
-    };
-    Some(why.to_owned())
+    })
 }
 
 pub(crate) fn of_sources(volume: &FieldPath<'_>, sources: &[(&str, &str)]) {

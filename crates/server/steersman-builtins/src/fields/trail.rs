@@ -68,6 +68,12 @@ impl<'a> Trail<'a> {
         text
     }
 
+    /// Returns whether the text is empty: that of the root, or of a member of the root with an empty name.
+    pub(super) fn is_empty(&self) -> bool {
+        let has_no_text = |segment: &Segment<'_>| matches!(segment, Segment::Name(""));
+        self.base.is_none() && self.segments[..self.len].iter().all(has_no_text)
+    }
+
     /// Returns the text without the beginning that was given as text.
     pub(super) fn inner_text(&self) -> String {
         let text = self.text();

@@ -31,11 +31,11 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("path", "authorizer_path (Z.s)H", Cost::PerCall, path),
     ("group", "authorizer_group (Z.s)G",
         Cost::PerCall, |_, values| next(values, AUTHORIZER, GROUP_CHECK, |asked, text| asked.group = text)),
-    ("serviceAccount", "authorizer_serviceaccount (Z.ss)Z",
-        Cost::PerCall, accepts!([Value::Query(query), Value::Text(namespace), Value::Text(name)] if query.kind == AUTHORIZER => service_account(query, namespace, name))),
+    ("serviceAccount", "authorizer_serviceaccount (Z.ss)Z", Cost::PerCall, service_account),
     ("resource", "groupcheck_resource (G.s)R", Cost::PerCall, resource),
     ("subresource", "resourcecheck_subresource (R.s)R",
-        Cost::PerCall, |_, values| next(values, RESOURCE_CHECK, RESOURCE_CHECK, |asked, text| asked.subresource = text)),
+        Cost::PerCall,
+        |_, values| next(values, RESOURCE_CHECK, RESOURCE_CHECK, |asked, text| asked.subresource = text)),
     ("namespace", "resourcecheck_namespace (R.s)R",
         Cost::PerCall, |_, values| next(values, RESOURCE_CHECK, RESOURCE_CHECK, |asked, text| asked.namespace = text)),
     ("name", "resourcecheck_name (R.s)R",
@@ -43,17 +43,25 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("fieldSelector", "authorizer_fieldselector (R.s)R", SELECTOR, selected),
     ("labelSelector", "authorizer_labelselector (R.s)R", SELECTOR, selected),
     ("check", "pathcheck_check (H.s)X resourcecheck_check (R.s)X",
-        Cost::Sizes(|_| Range::exactly(ACCESS_CHECK)), accepts!([Value::Query(query), Value::Text(verb)] if matches!(query.kind, PATH_CHECK | RESOURCE_CHECK) => Ok(decision(query, verb)))),
+        Cost::Sizes(|_| Range::exactly(ACCESS_CHECK)), check),
     ("allowed", "decision_allowed (X.)b",
-        Cost::PerCall, accepts!([Value::AccessDecision(decision)] => Ok(Value::Bool(decision.allowed)))),
+        Cost::PerCall, accepts!(|[Value::AccessDecision(decision)]| Ok(Value::Bool(decision.allowed)))),
     ("reason", "decision_reason (X.)s",
-        Cost::PerCall, accepts!([Value::AccessDecision(decision)] => Ok(Value::text(decision.reason.as_str())))),
+        Cost::PerCall, accepts!(|[Value::AccessDecision(decision)]| Ok(Value::text(decision.reason.as_str())))),
     // Always false, because this server's authorizers answer every check without an error.
     ("errored", "decision_errored (X.)b",
-        Cost::PerCall, accepts!([Value::AccessDecision(_)] => Ok(Value::Bool(false)))),
+        Cost::PerCall, accepts!(|[Value::AccessDecision(_)]| Ok(Value::Bool(false)))),
     ("error", "decision_error (X.)s",
-        Cost::PerCall, accepts!([Value::AccessDecision(_)] => Ok(Value::text("")))),
+        Cost::PerCall, accepts!(|[Value::AccessDecision(_)]| Ok(Value::text("")))),
 ];
+
+/// Returns the authorization check in a value; `None` unless its CEL type is one of `kinds`.
+fn query_of<'v, 'a>(value: &'v Value<'a>, kinds: &[&str]) -> Option<&'v Query<'a>> {
+    match value {
+        Value::Query(query) if kinds.contains(&query.kind) => Some(query),
+        _ => None,
+    }
+}
 
 /// Adds an attribute to a check with the CEL type `from`; the new check has the CEL type `to`.
 fn next<'a>(
@@ -62,12 +70,10 @@ fn next<'a>(
     to: &'static str,
     set: fn(&mut AccessAttributes, String),
 ) -> Option<EvalOutcome<'a>> {
-    let [Value::Query(query), Value::Text(text)] = values else {
+    let [query, Value::Text(text)] = values else {
         return None;
     };
-    if query.kind != from {
-        return None;
-    }
+    let query = query_of(query, &[from])?;
     let mut asked = query.asked.clone();
     set(&mut asked, text.to_string());
     Some(Ok(Value::Query(Arc::new(Query {
@@ -105,12 +111,24 @@ fn selected<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>
     next(values, RESOURCE_CHECK, RESOURCE_CHECK, |_, _| {})
 }
 
-fn decision<'a>(query: &Query<'_>, verb: &str) -> Value<'a> {
+fn check<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
+    let [query, Value::Text(verb)] = values else {
+        return None;
+    };
+    let query = query_of(query, &[PATH_CHECK, RESOURCE_CHECK])?;
     let decision = query.authority.decide(verb, &query.asked);
-    Value::AccessDecision(Arc::new(decision))
+    Some(Ok(Value::AccessDecision(Arc::new(decision))))
 }
 
-fn service_account<'a>(query: &Query<'a>, namespace: &str, name: &str) -> EvalOutcome<'a> {
+fn service_account<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
+    let [query, Value::Text(namespace), Value::Text(name)] = values else {
+        return None;
+    };
+    let query = query_of(query, &[AUTHORIZER])?;
+    Some(of_account(query, namespace, name))
+}
+
+fn of_account<'a>(query: &Query<'a>, namespace: &str, name: &str) -> EvalOutcome<'a> {
     if !check_name(NameRule::Subdomain, name).is_empty() {
         return Err(EvalFailure::of("Invalid service account name"));
     }

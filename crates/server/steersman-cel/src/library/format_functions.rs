@@ -8,9 +8,9 @@ use crate::value::named_formats::NamedFormat;
 
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[Row] = &[
-    ("format.named", "format_named (s)oF", Cost::PerCall, accepts!([Value::Text(name)] => Ok(find(name)))),
+    ("format.named", "format_named (s)oF", Cost::PerCall, accepts!(|[Value::Text(name)]| Ok(find(name)))),
     ("validate", "format_validate (F.s)ols",
-        Cost::Values(validation), accepts!([Value::Named(format), Value::Text(text)] => Ok(problems(*format, text)))),
+        Cost::Values(validation), accepts!(|[Value::Named(format), Value::Text(text)]| Ok(problems(*format, text)))),
     ("format.dns1123Label", "format_dns1123Label ()F", Cost::PerCall, |_, _| named("dns1123Label")),
     ("format.dns1123Subdomain", "format_dns1123Subdomain ()F",
         Cost::PerCall, |_, _| named("dns1123Subdomain")),

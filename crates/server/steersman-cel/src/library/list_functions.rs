@@ -42,7 +42,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("last", "list_last (lA.)oA",
         Cost::PerCall, |_, values| of_items(values, |items| Ok(optional(items.last())))),
     ("slice", "list_slice (lA.ii)lA",
-        Cost::Own, accepts!(run, [list, Value::Int(start), Value::Int(end)] if list.is_list() => slice(run, list, *start, *end))),
+        Cost::Own, slice),
     ("flatten", "list_flatten (llA.)lA list_flatten_int (l*.i)l*", Cost::Own, flatten),
     ("reverse", "list_reverse (lA.)lA",
         Cost::Own, |run, values| of_items(values, |items| reverse(run, items))),
@@ -52,7 +52,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Cost::Own, |run, values| of_items(values, |items| sort(run, items.clone(), items))),
     ("@sortByAssociatedKeys", "list_int_sortByAssociatedKeys (lA.li)lA list_uint_sortByAssociatedKeys (lA.lu)lA list_double_sortByAssociatedKeys (lA.ld)lA list_bool_sortByAssociatedKeys (lA.lb)lA list_duration_sortByAssociatedKeys (lA.lD)lA list_timestamp_sortByAssociatedKeys (lA.lT)lA list_string_sortByAssociatedKeys (lA.ls)lA list_bytes_sortByAssociatedKeys (lA.ly)lA",
         Cost::Own, sort_by_keys),
-    ("lists.range", "lists_range (i)li", Cost::Own, accepts!(run, [Value::Int(end)] => range(run, *end))),
+    ("lists.range", "lists_range (i)li", Cost::Own, accepts!(|run, [Value::Int(end)]| range(run, *end))),
     ("optional.unwrap", "optional_unwrap (loA)lA",
         Cost::PerCall, |_, values| of_items(values, |items| unwrap(&items))),
     ("unwrapOpt", "optional_unwrapOpt (loA.)lA",
@@ -222,8 +222,14 @@ fn unwrap<'a>(items: &[Value<'a>]) -> EvalOutcome<'a> {
     Ok(Value::List(held.into()))
 }
 
-fn slice<'a>(run: &mut Run<'_>, list: &Value<'a>, start: i64, end: i64) -> EvalOutcome<'a> {
-    let items = list.items()?;
+fn slice<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
+    let [_, Value::Int(start), Value::Int(end)] = values else {
+        return None;
+    };
+    of_items(values, |items| part_of(run, &items, *start, *end))
+}
+
+fn part_of<'a>(run: &mut Run<'_>, items: &[Value<'a>], start: i64, end: i64) -> EvalOutcome<'a> {
     let part = match (usize::try_from(start), usize::try_from(end)) {
         (Ok(from), Ok(to)) if from <= to => {
             let part = items.get(from..to);

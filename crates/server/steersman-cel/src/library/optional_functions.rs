@@ -12,9 +12,9 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Cost::PerCall, |_, values| Some(Ok(non_zero(values.first()?)))),
     ("optional.none", "optional_none ()oA", Cost::PerCall, |_, _| Some(Ok(Value::NONE))),
     ("hasValue", "optional_hasValue (oA.)b",
-        Cost::PerCall, accepts!([Value::Optional(held)] => Ok(Value::Bool(held.is_some())))),
+        Cost::PerCall, accepts!(|[Value::Optional(held)]| Ok(Value::Bool(held.is_some())))),
     ("value", "optional_value (oA.)A",
-        Cost::PerCall, accepts!([Value::Optional(held)] => held.as_deref().cloned().ok_or_else(without_value))),
+        Cost::PerCall, accepts!(|[Value::Optional(held)]| held.as_deref().cloned().ok_or_else(without_value))),
 ];
 
 fn without_value() -> EvalFailure {

@@ -25,42 +25,55 @@ const SEARCH: Cost = Cost::Sizes(|size| {
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[Row] = &[
     ("contains", "contains_string (s.s)b",
-        PRODUCT, accepts!([Value::Text(text), Value::Text(part)] => Ok(Value::Bool(text.contains(&**part))))),
+        PRODUCT, accepts!(|[Value::Text(text), Value::Text(part)]| Ok(Value::Bool(text.contains(&**part))))),
     ("startsWith", "starts_with_string (s.s)b",
-        CHARACTERS, accepts!([Value::Text(text), Value::Text(part)] => Ok(Value::Bool(text.starts_with(&**part))))),
+        CHARACTERS, accepts!(|[Value::Text(text), Value::Text(part)]| Ok(Value::Bool(text.starts_with(&**part))))),
     ("endsWith", "ends_with_string (s.s)b",
-        CHARACTERS, accepts!([Value::Text(text), Value::Text(part)] => Ok(Value::Bool(text.ends_with(&**part))))),
+        CHARACTERS, accepts!(|[Value::Text(text), Value::Text(part)]| Ok(Value::Bool(text.ends_with(&**part))))),
     ("matches", "matches (ss)b", Cost::PerCall, matches_function),
     ("matches", "matches_string (s.s)b", SEARCH, matches),
     ("find", "string_find_string (s.s)s",
-        SEARCH, accepts!(run, [Value::Text(text), Value::Text(pattern)] => find(run, text, pattern))),
+        SEARCH, accepts!(|run, [Value::Text(text), Value::Text(pattern)]| find(run, text, pattern))),
     ("findAll", "string_find_all_string (s.s)ls string_find_all_string_int (s.si)ls",
-        SEARCH, accepts!(run, [Value::Text(text), Value::Text(pattern), most @ ..] => find_all(run, text, pattern, limit(most)))),
+        SEARCH,
+        accepts!(|run, [Value::Text(text), Value::Text(pattern), most @ ..]| find_all(run, text, pattern, limit(most)))),
     ("charAt", "string_char_at_int (s.i)s",
-        Cost::PerCall, accepts!([Value::Text(text), Value::Int(at)] => char_at(text, *at))),
+        Cost::PerCall, accepts!(|[Value::Text(text), Value::Int(at)]| char_at(text, *at))),
     ("substring", "string_substring_int (s.i)s string_substring_int_int (s.ii)s",
         CHARACTERS, substring),
     ("split", "string_split_string (s.s)ls string_split_string_int (s.si)ls",
-        CHARACTERS_TWICE, accepts!([Value::Text(text), Value::Text(by), most @ ..] => Ok(split(text, by, limit(most))))),
+        CHARACTERS_TWICE,
+        accepts!(|[Value::Text(text), Value::Text(by), most @ ..]| Ok(split(text, by, limit(most))))),
     ("replace", "string_replace_string_string (s.ss)s string_replace_string_string_int (s.ssi)s",
-        CHARACTERS_TWICE, accepts!(run, [Value::Text(text), Value::Text(from), Value::Text(to), most @ ..] => replace(run, text, from, to, limit(most)))),
+        CHARACTERS_TWICE,
+        accepts!(|run, [Value::Text(text), Value::Text(from), Value::Text(to), most @ ..]| replace(run, text, from, to, limit(most)))),
     ("lowerAscii", "string_lower_ascii (s.)s",
-        CHARACTERS, accepts!([Value::Text(text)] => Ok(Value::text(text.to_ascii_lowercase())))),
+        CHARACTERS, accepts!(|[Value::Text(text)]| Ok(Value::text(text.to_ascii_lowercase())))),
     ("upperAscii", "string_upper_ascii (s.)s",
-        CHARACTERS, accepts!([Value::Text(text)] => Ok(Value::text(text.to_ascii_uppercase())))),
+        CHARACTERS, accepts!(|[Value::Text(text)]| Ok(Value::text(text.to_ascii_uppercase())))),
     ("trim", "string_trim (s.)s",
-        CHARACTERS, accepts!([Value::Text(text)] => Ok(Value::text(text.trim())))),
+        CHARACTERS, accepts!(|[Value::Text(text)]| Ok(Value::text(text.trim())))),
     ("strings.quote", "strings_quote (s)s",
-        CHARACTERS, accepts!([Value::Text(text)] => Ok(Value::text(quoted(text))))),
+        CHARACTERS, accepts!(|[Value::Text(text)]| Ok(Value::text(quoted(text))))),
     ("jsonpatch.escapeKey", "string_jsonpatch_escapeKey_string (s)s",
-        CHARACTERS, accepts!([Value::Text(key)] => Ok(Value::text(key.replace('~', "~0").replace('/', "~1"))))),
+        CHARACTERS, accepts!(|[Value::Text(key)]| Ok(Value::text(key.replace('~', "~0").replace('/', "~1"))))),
     ("format", "string_format (s.l*)s",
-        CHARACTERS, accepts!([Value::Text(pattern), arguments] if arguments.is_list() => format(pattern, arguments))),
+        CHARACTERS, format),
 ];
 
-fn format<'a>(pattern: &str, arguments: &Value<'_>) -> EvalOutcome<'a> {
-    let formatted = printing::format(pattern, &arguments.items()?)?;
-    Ok(Value::text(formatted))
+fn format<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
+    let [Value::Text(pattern), arguments] = values else {
+        return None;
+    };
+    if !arguments.is_list() {
+        return None;
+    }
+    Some(formatted(pattern, arguments))
+}
+
+fn formatted<'a>(pattern: &str, arguments: &Value<'_>) -> EvalOutcome<'a> {
+    let text = printing::format(pattern, &arguments.items()?)?;
+    Ok(Value::text(text))
 }
 
 /// Evaluates the function `matches(text, pattern)`. As upstream, its cost does not depend on the lengths of both texts.

@@ -21,13 +21,17 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("getDayOfWeek", "timestamp_to_day_of_week (T.)i timestamp_to_day_of_week_with_tz (T.s)i",
         Cost::PerCall, |_, values| time_part(values, |at| i64::from(at.weekday().to_sunday_zero_offset()))),
     ("getHours", "timestamp_to_hours (T.)i timestamp_to_hours_with_tz (T.s)i duration_to_hours (D.)i",
-        Cost::PerCall, |_, values| duration_in(values, 3_600_000_000_000) .or_else(|| time_part(values, |at| i64::from(at.hour())))),
+        Cost::PerCall,
+        |_, values| duration_in(values, 3_600_000_000_000).or_else(|| time_part(values, |at| i64::from(at.hour())))),
     ("getMinutes", "timestamp_to_minutes (T.)i timestamp_to_minutes_with_tz (T.s)i duration_to_minutes (D.)i",
-        Cost::PerCall, |_, values| duration_in(values, 60_000_000_000) .or_else(|| time_part(values, |at| i64::from(at.minute())))),
+        Cost::PerCall,
+        |_, values| duration_in(values, 60_000_000_000).or_else(|| time_part(values, |at| i64::from(at.minute())))),
     ("getSeconds", "timestamp_to_seconds (T.)i timestamp_to_seconds_with_tz (T.s)i duration_to_seconds (D.)i",
-        Cost::PerCall, |_, values| duration_in(values, 1_000_000_000) .or_else(|| time_part(values, |at| i64::from(at.second())))),
+        Cost::PerCall,
+        |_, values| duration_in(values, 1_000_000_000).or_else(|| time_part(values, |at| i64::from(at.second())))),
     ("getMilliseconds", "timestamp_to_milliseconds (T.)i timestamp_to_milliseconds_with_tz (T.s)i duration_to_milliseconds (D.)i",
-        Cost::PerCall, |_, values| duration_in(values, 1_000_000) .or_else(|| time_part(values, |at| i64::from(at.millisecond())))),
+        Cost::PerCall,
+        |_, values| duration_in(values, 1_000_000).or_else(|| time_part(values, |at| i64::from(at.millisecond())))),
 ];
 
 /// Returns a part of a time, such as its hour, in UTC or in the time zone that the second value names.

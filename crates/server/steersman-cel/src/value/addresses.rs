@@ -22,10 +22,9 @@ pub struct Url {
 /// An IP network in CIDR notation, such as `10.0.0.0/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cidr {
-    /// The address as written; bits after the prefix may be set.
-    pub address: IpAddr,
-    /// The length of the prefix, in bits: 8 in `10.0.0.0/8`.
-    pub length: u8,
+    pub(crate) address: IpAddr,
+    /// At most 32 for an IPv4 address, at most 128 for an IPv6 address.
+    pub(crate) length: u8,
 }
 
 /// The characters, besides letters and digits, that `user:password@` in a URL may contain.
@@ -241,6 +240,13 @@ fn mapped(text: &str) -> String {
 }
 
 impl Cidr {
+    /// Returns the network of an address and the length of its prefix, in bits; `None` for a prefix longer than the
+    /// address, which has 32 or 128 bits. Unlike in expressions, IPv4-mapped IPv6 addresses are accepted.
+    pub fn new(address: IpAddr, length: u8) -> Option<Self> {
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        (length <= most).then_some(Self { address, length })
+    }
+
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         const LEAD: &str = "network address parse error during conversion from string: ";
         let refused = |why: &str| format!("{LEAD}{LEAD}netip.ParsePrefix({text:?}): {why}");
@@ -264,6 +270,16 @@ impl Cidr {
         let length = length.parse::<u8>().ok().filter(|length| *length <= most);
         let length = length.ok_or_else(|| refused("prefix length out of range"))?;
         Ok(Self { address, length })
+    }
+
+    /// Returns the address as written; bits after the prefix may be set.
+    pub fn address(self) -> IpAddr {
+        self.address
+    }
+
+    /// Returns the length of the prefix, in bits: 8 for `10.0.0.0/8`.
+    pub fn length(self) -> u8 {
+        self.length
     }
 
     /// Returns the network with the bits after the prefix set to zero: `10.1.2.3/8` becomes `10.0.0.0/8`.

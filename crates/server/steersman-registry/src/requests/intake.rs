@@ -44,7 +44,7 @@ pub(crate) enum ObjectOrigin {
 
 pub(crate) fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
     if values.iter().any(|value| value != "All") {
-        let listed = go::printed(&Value::from(values.to_vec()));
+        let listed = go::print_in_error(&Value::from(values.to_vec()));
         let supported = ["\"All\"".to_owned()];
         errors.push(FieldError::not_supported("dryRun", &listed, &supported));
     }

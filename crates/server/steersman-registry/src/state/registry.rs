@@ -224,7 +224,7 @@ impl Registry {
     pub fn issuer_metadata(&self) -> Option<Value> {
         let base = self
             .listens
-            .map(|address| format!("https://{}", reachable(address)));
+            .map(|address| format!("https://{}", reachable_address(address)));
         self.issuer.metadata(base.as_deref())
     }
 
@@ -462,7 +462,7 @@ impl Registry {
 
 /// Returns the address at which this machine can connect to a listener: loopback if the listener is bound to the
 /// unspecified address (`0.0.0.0` or `::`).
-pub fn reachable(mut address: SocketAddr) -> SocketAddr {
+pub fn reachable_address(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address {
             SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),

@@ -300,7 +300,7 @@ fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Ve
         errors.push(FieldError::invalid(format!("{at}.key"), &value, &detail));
     }
     for (index, value) in values.iter().enumerate() {
-        let shown = go::printed(value);
+        let shown = go::print_in_error(value);
         for detail in names::check_label_value(text(value)) {
             let field = format!("{at}.values[{index}]");
             errors.push(FieldError::invalid(field, &shown, &detail));

@@ -96,11 +96,12 @@ impl TurnContext<'_> {
     fn matching_volume(&self, claim: &Stored) -> Option<Arc<Stored>> {
         let spec = &claim.lean()["spec"];
         let wanted = size(&spec["resources"]["requests"]["storage"]);
+        let selects_all = !spec["selector"].is_object();
         let selector = label_selector(&spec["selector"]);
         let storage = &self.kinds.of(SimulatedKind::Volume).storage;
         let all = self.registry.store().list(storage, None).filter(|volume| {
             let own = &volume.lean()["spec"];
-            let labelled = !spec["selector"].is_object() || selects_by(selector.as_ref(), volume);
+            let labelled = selects_all || selects_by(selector.as_ref(), volume);
             let modes = |spec: &Value| cloned_items(&spec["accessModes"]);
             let offered = modes(own);
             labelled

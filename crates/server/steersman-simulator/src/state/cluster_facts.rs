@@ -427,7 +427,7 @@ pub(crate) fn selects(selector: &Value, pod: &Stored) -> bool {
     })
 }
 
-/// Returns whether a label selector matches the labels of a Pod; `None` matches no Pod.
-pub(crate) fn selects_by(selector: Option<&LabelSelector>, pod: &Stored) -> bool {
-    selector.is_some_and(|selector| selector.matches_labels(|key| pod.label(key)))
+/// Returns whether a label selector matches the labels of an object; `None` matches no object.
+pub(crate) fn selects_by(selector: Option<&LabelSelector>, object: &Stored) -> bool {
+    selector.is_some_and(|selector| selector.matches_labels(|key| object.label(key)))
 }

@@ -351,8 +351,10 @@ pub(crate) fn annotations_of(object: &mut Value) -> &mut Map<String, Value> {
 
 /// Parses a label selector of an object; `None` for an absent or invalid selector.
 pub(crate) fn label_selector(selector: &Value) -> Option<LabelSelector> {
-    let given = Some(selector).filter(|selector| selector.is_object())?;
-    LabelSelector::parse(&steersman_registry::selector_text(given)).ok()
+    if !selector.is_object() {
+        return None;
+    }
+    LabelSelector::parse(&steersman_registry::selector_text(selector)).ok()
 }
 
 /// Returns a JSON number as an integer; `default` for another value.

@@ -13,6 +13,7 @@ pub(crate) trait Folder: std::fmt::Debug + Send + Sync + 'static {
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
     /// Creates an empty file, or empties an existing one.
     fn create(&self, name: &str) -> io::Result<Self::File>;
+    /// Opens an existing file.
     fn open(&self, name: &str) -> io::Result<Self::File>;
     /// Renames a file, and replaces an existing file with the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;

@@ -13,6 +13,7 @@ use super::saved_state::{LastFile, file_name};
 #[derive(Debug)]
 pub(crate) struct LogWriter<F: Folder = DiskFolder> {
     data: Arc<DataDir<F>>,
+    /// Whether an append waits until the disk has stored it.
     is_synced: bool,
     file: Option<LogFile<F::File>>,
 }
@@ -28,6 +29,7 @@ struct LogFile<T> {
 }
 
 impl<F: Folder> LogWriter<F> {
+    /// Opens the last file of the log, and truncates it behind its last complete append.
     pub(super) fn open(
         data: Arc<DataDir<F>>,
         last: Option<&LastFile>,

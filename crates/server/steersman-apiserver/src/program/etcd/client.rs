@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use steersman_apiserver::WalGroup;
-use steersman_registry::reachable;
+use steersman_registry::reachable_address;
 use tokio::net::{TcpStream, lookup_host};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -249,7 +249,7 @@ async fn done(answer: Response<Incoming>) -> Result<(), ClientError> {
 
 async fn connect(address: &str) -> io::Result<TcpStream> {
     let resolved = lookup_host(address).await?;
-    let resolved: Vec<SocketAddr> = resolved.map(reachable).collect();
+    let resolved: Vec<SocketAddr> = resolved.map(reachable_address).collect();
     TcpStream::connect(resolved.as_slice()).await
 }
 

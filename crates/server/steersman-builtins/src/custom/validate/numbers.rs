@@ -128,13 +128,13 @@ fn is_in_range((kind, format): (&str, &str), value: &Value, number: f64) -> bool
 pub(super) fn value_text(value: &Value) -> String {
     match value.as_f64().filter(|_| value.is_f64()) {
         Some(number) => go::print_double(number),
-        None => go::printed(value),
+        None => go::print_in_error(value),
     }
 }
 
 /// Prints a number as Go does: without a fraction if it is zero.
 pub(super) fn number_text(value: &Value) -> String {
-    let text = go::printed(value);
+    let text = go::print_in_error(value);
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
