@@ -225,7 +225,7 @@ impl Type {
         }
     }
 
-    /// Returns whether all values of the type have the size 1 in cost estimates, as numbers do.
+    /// Returns whether cost estimates give a value of the type, such as a number, the size 1 if no schema declares it.
     pub fn is_scalar(&self) -> bool {
         match self {
             Self::Bool
@@ -353,8 +353,8 @@ impl Decl {
         }
     }
 
-    /// Returns the declaration of a map's key. Its maximum length is 0: Kubernetes' estimates ignore the length of
-    /// keys.
+    /// Returns the declaration of a map's key. Its maximum length is 0: Kubernetes ignores the length in cost
+    /// estimates.
     pub fn key() -> Self {
         Self::simple(Type::String, 0, 2)
     }
@@ -362,7 +362,7 @@ impl Decl {
     /// Returns the declaration of a value with this schema, and names its type `name`; `None` if rules cannot use the
     /// value. `root` is true for a whole resource, which has a type even if the schema has none.
     ///
-    /// The maximum sizes are those of Kubernetes (`apiserver/pkg/cel/common/schemas.go`).
+    /// The sizes are those of Kubernetes (`apiserver/pkg/cel/common/schemas.go`).
     pub fn of(schema: &Structural, root: bool, name: &str) -> Option<Self> {
         let mut decl = Self::bare(schema, root, name)?;
         decl.nullable = schema.nullable;

@@ -34,7 +34,7 @@ struct CheckedValue<'p, 'a> {
 struct OldState<'a> {
     /// The checked value and its old value; `None` if there is no known old value.
     current: Option<ValuePair<'a>>,
-    /// The nearest enclosing value with a known old value, and that old value; they decide if `current` is `None`.
+    /// The nearest enclosing value with a known old value, and that old value; used when `current` is `None`.
     parent: Option<ValuePair<'a>>,
 }
 
