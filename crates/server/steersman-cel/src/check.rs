@@ -137,8 +137,8 @@ impl Checker<'_> {
         self.variables.iter().any(|(name, _)| *name == variable)
     }
 
-    /// Returns the name of a known variable or type with a dot, such as `authorizer.requestResource`, if the node
-    /// spells one.
+    /// Returns the name if the node is a variable or type with a dot in its name, such as `authorizer.requestResource`,
+    /// which the parser reads as a field selection.
     fn dotted(&self, node: &ExprNode) -> Option<String> {
         let NodeKind::Select {
             field, test: false, ..
@@ -365,8 +365,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the common type of the items of a list or map literal: of the items before (`all`) and the next item
-    /// (`found`); `dyn` if the types differ.
+    /// Returns the common type of the earlier items of a list or map literal (`all`) and of the next item (`found`);
+    /// `dyn` if the types differ.
     fn joined(&mut self, all: Option<Type>, found: Type) -> Type {
         let Some(all) = all else { return found };
         if !self.fits(&all, &found) {

@@ -1,6 +1,6 @@
 //! Words: ranges of sizes and of costs, which cost estimates compute with.
 
-/// The cost of reading one character. A call of a simple function costs 1.
+/// The cost of reading one character of a string, where a call of a simple function costs 1.
 pub(crate) const PER_CHARACTER: f64 = 0.1;
 
 /// The cost of matching one character against a regular expression.
@@ -54,7 +54,7 @@ impl Range {
     }
 }
 
-/// Returns `size * factor`, rounded up, for estimates and costs that upstream rounds up.
+/// Returns `size * factor`, rounded up, for the estimates and costs that Kubernetes and cel-go round up.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -65,7 +65,7 @@ pub(crate) fn scaled(size: u64, factor: f64) -> u64 {
     (size as f64 * factor).ceil() as u64
 }
 
-/// Returns `size * factor`, rounded down, for costs that upstream rounds down.
+/// Returns `size * factor`, rounded down, for the costs that Kubernetes and cel-go round down.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

@@ -16,7 +16,7 @@ use crate::value::{MapKey, Value};
 pub(crate) struct Constants {
     /// The regular expressions that are string literals, compiled.
     pub(crate) patterns: Patterns,
-    /// The values of constant lists, maps and conversions, by the id of the node. Using them costs nothing.
+    /// The values of constant lists, maps and conversions, by the id of the node. A run uses them at no cost.
     pub(crate) values: BTreeMap<usize, EvalOutcome<'static>>,
 }
 
@@ -25,13 +25,13 @@ pub(crate) struct Evaluator<'a, 'n> {
     /// The function that each call node calls, by the id of the node.
     functions: &'n [Option<&'static Function>],
     constants: &'n Constants,
-    /// The values of the policy's variables (`variables.name`), which were evaluated before. A failed variable fails
-    /// only the expressions that use that variable.
+    /// The values of the policy's variables (`variables.name`), which are evaluated before this expression. A failed
+    /// variable fails only the expressions that use that variable.
     composed: &'n [(String, EvalOutcome<'a>)],
     /// The variables in scope, the innermost last. The accumulator of a loop may hold a failure, which a later
     /// iteration can replace, for instance in `exists`.
     scopes: Vec<(&'n str, EvalOutcome<'a>)>,
-    /// The variables that cel-go evaluates anew at each use, with the cost of one use. Here only the cost is repeated.
+    /// Variables that cel-go evaluates anew at each use, with the cost of one use, which each use here charges.
     repeated: Vec<(&'n str, u64)>,
     run: Run<'n>,
 }
@@ -196,7 +196,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                 }
             }
             (Form::OptionalOr | Form::OptionalOrValue, [other]) => {
-                // The argument of `orValue` is evaluated only if the optional is empty.
+                // The argument of `or` and `orValue` is evaluated only if the optional is empty.
                 let Some(target) = target else {
                     return Err(EvalFailure::overload());
                 };
@@ -219,8 +219,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         }
     }
 
-    /// Evaluates `a` of `a.b` or `a[b]`. As upstream, a chain such as `a.b[0].c` costs 1 once: at its variable, or here
-    /// if it starts with another expression than a variable.
+    /// Evaluates `a` of `a.b` or `a[b]`. As in cel-go, the start of a chain such as `a.b[0].c` costs 1: a variable
+    /// charges it when it is evaluated, and for a start such as a call it is charged here.
     fn qualified(&mut self, operand: &'n ExprNode) -> EvalOutcome<'a> {
         if !self.is_attribute(operand) {
             self.run.charge(1)?;
@@ -228,8 +228,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         self.eval(operand)
     }
 
-    /// Evaluates a branch of a conditional, or an index. As upstream, the 1 that a chain of selections costs at its
-    /// start is not charged there.
+    /// Evaluates a branch of a conditional, or an index. As in cel-go, the 1 that the start of a chain such as
+    /// `a.b[0].c` costs elsewhere is not charged for a chain at these places.
     fn inner(&mut self, node: &'n ExprNode) -> EvalOutcome<'a> {
         let mut start = node;
         loop {
@@ -258,7 +258,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         outcome
     }
 
-    /// Evaluates `in`. As upstream, the comparisons cost nothing if the list is constant and has only literals.
+    /// Evaluates `in`. As in cel-go, the comparisons cost nothing if the list is constant and has only literals.
     fn membership(&mut self, one: &'n ExprNode, of: &'n ExprNode) -> EvalOutcome<'a> {
         let literals = match self.constant(of.id) {
             Some(Ok(Value::List(items))) if items.iter().all(is_primitive) => Some(items),
@@ -275,7 +275,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         equality::among_them(&mut self.run, &one, &items).map(Value::Bool)
     }
 
-    /// Evaluates `&&` and `||`. If one side has the value `decides`, that is the result, even if the other side fails.
+    /// Evaluates `&&` (`decides` is false) or `||` (true): a side equal to `decides` is the result, even if the other
+    /// fails.
     fn logical(
         &mut self,
         left: &'n ExprNode,
@@ -328,7 +329,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         outcome
     }
 
-    /// Evaluates the result of a loop that only binds a value to [`TARGET`]. Upstream evaluates that value anew at each
+    /// Evaluates the result of a loop that only binds a value to [`TARGET`]. cel-go evaluates that value anew at each
     /// use, so each use is charged with the cost of the value.
     fn repeat(&mut self, fold: &'n Fold, value: Value<'a>, before: u64) -> EvalOutcome<'a> {
         let cost = self.run.spent() - before;
@@ -405,7 +406,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                 (Some(form @ (Form::Add | Form::MapInsert)), [first, rest @ ..])
                     if first.is_ident(name) =>
                 {
-                    // `+` is not charged here, because its implementation charges by the length of the operands.
+                    // Reading the accumulator costs 1, and an insertion costs 1 more. `grown` charges the cost of `+`,
+                    // by the length of the operands.
                     self.run.charge(if form == Form::Add { 1 } else { 2 })?;
                     let mut values = vec![Value::Null];
                     for one in rest {
@@ -426,7 +428,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         Ok(())
     }
 
-    /// Returns whether upstream treats a node as an attribute: a variable with selections and indexes.
+    /// Returns whether cel-go treats a node as an attribute: a variable, a selection, an index or a conditional.
     fn is_attribute(&self, node: &ExprNode) -> bool {
         match &node.kind {
             NodeKind::Ident(_) => true,

@@ -13,7 +13,7 @@ use crate::value::Value;
 const CONDITIONS_BUDGET: u64 = 2_500_000;
 
 /// The maximum depth of a value that an expression creates, which is also the maximum depth of an expression. Without
-/// this limit, variables that contain each other could overflow the stack (SRV-3).
+/// this limit, variables of a policy that contain each other could overflow the stack (SRV-3).
 const MOST_NESTED: usize = 250;
 
 /// An admission expression: its source, and the compiled program or the compile errors.
@@ -27,8 +27,8 @@ pub struct Expression {
 pub type VariableValues<'a> = Vec<(String, EvalOutcome<'a>)>;
 
 impl Expression {
-    /// Compiles an expression. If `results` is not empty, its value must have one of these types. Runs report the
-    /// errors.
+    /// Compiles an expression. If `results` is not empty, its value must have one of these types. Each run fails with
+    /// the compile errors, if any.
     pub fn of(environment: &Environment, text: &Json, results: &[Type]) -> Self {
         let text = text.as_str().unwrap_or_default().trim().to_owned();
         let program = environment.compile(&text, results);
@@ -53,7 +53,7 @@ impl Expression {
         result.cloned().unwrap_or(Type::Dyn)
     }
 
-    /// Evaluates the expression with the policy's variables `made`, and subtracts its cost from the budget `left`.
+    /// Evaluates with the variables `values` and, from the policy, `made`. Subtracts the cost from the budget `left`.
     ///
     /// # Errors
     /// Fails with a message if the expression does not compile or fails, or if the budget is spent.

@@ -31,11 +31,11 @@
 //! - [`structural`] reads structural schemas; `types` has the types of expressions.
 //! - `authorizer` has the checks that expressions build for an authorizer, and `value` the values of expressions.
 //! - `syntax` has the parser (`syntax::parse`) and the syntax tree.
-//! - `run` is one run with its cost and limits, and `cost_range` has ranges of sizes and costs.
-//! - `library` has the table of functions: each row has the signatures, the cost and the implementation, for the next
-//!   three steps.
+//! - `run` has one run of an expression, with its cost and limits, and `cost_range` has ranges of sizes and costs.
+//! - `library` has the table of functions: each row has the signatures for `check`, the cost for `cost` and the
+//!   implementation for `eval`.
 //! - An expression passes `check`, which infers types, `cost`, which estimates the worst case, and `eval`, which
-//!   evaluates within a limit. `program` joins them.
+//!   evaluates within a cost limit. `program` joins the three.
 //! - `admission` has the variables of admission expressions, and `expression` runs one within a cost budget.
 //! - `rules` compiles the validation rules of CRDs, and `rules::evaluate` evaluates them on an object.
 //! - `shard_selector` reads the shard selector of a list, which is an expression, too.

@@ -14,7 +14,7 @@ use crate::syntax::parse;
 use crate::types::{Decl, Type};
 use crate::value::Value;
 
-/// The most that one run of an expression may cost; a run at this cost takes about a tenth of a second.
+/// The maximum cost of one run of an expression; a run of this cost takes about a tenth of a second.
 pub(crate) const CALL_LIMIT: u64 = 1_000_000;
 
 /// A compiled expression: the syntax tree with its types, and the values of its constant parts.
@@ -28,10 +28,10 @@ pub struct Program {
 /// Why an expression does not compile.
 #[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
 pub enum CompileError {
-    /// Errors of syntax, types or literals, in the layout of upstream's compiler: with the source line and a mark.
+    /// Errors of syntax, types or literals, in the layout of cel-go: with the source line and a mark.
     #[display("compilation failed: {_0}")]
     Invalid(String),
-    /// A constant part of the expression fails, such as `int('x')`. Upstream evaluates such parts before the first run.
+    /// A constant part of the expression fails, such as `int('x')`. cel-go evaluates such parts before the first run.
     #[display("program instantiation failed: {_0}")]
     Constant(String),
 }
@@ -40,7 +40,7 @@ impl Program {
     /// Compiles an expression. `variables` has the names of the variables that it may use, with their types.
     ///
     /// # Errors
-    /// Fails with all errors of the expression, as upstream's compiler prints them.
+    /// Fails with all errors of the expression, as cel-go prints them.
     pub fn compile(source: &str, variables: &[(&str, Type)]) -> Result<Self, CompileError> {
         let mut parsed = parse::parse(source).map_err(CompileError::Invalid)?;
         let refused = |mistakes: Vec<parse::ParseError>| {
@@ -84,7 +84,8 @@ impl Program {
         self.run_composed(variables, &[], limit)
     }
 
-    /// Like [`run`](Self::run), with `composed`, the values or failures of the policy's variables (`variables.name`).
+    /// Runs the expression with these variables and with `composed`, the values or failures of the policy's variables
+    /// (`variables.name`). Returns the outcome and the cost; a run that costs more than `limit` fails.
     pub fn run_composed<'a>(
         &self,
         variables: &[(&str, Value<'a>)],

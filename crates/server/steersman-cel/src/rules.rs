@@ -21,7 +21,7 @@ pub struct ValidationRule {
     text: String,
     message: String,
     reason: String,
-    /// The path that errors report (`fieldPath`), relative to the checked value; `None` reports the value's own path.
+    /// The path that errors report (`fieldPath`), below that of the checked value; `None` reports the value's own path.
     field: Option<String>,
     /// Whether `oldSelf` is an optional (`optionalOldSelf`), so that the rule also runs when there is no old value.
     pub optional_old: bool,
@@ -51,7 +51,7 @@ pub struct Rules {
 pub struct RuleVerdict {
     /// The errors for which the object is refused.
     pub errors: Vec<FieldError>,
-    /// The failed rules about values that the update did not change. The object is accepted with these warnings.
+    /// The messages of failed rules about values that the update did not change. Such an object is accepted.
     pub warnings: Vec<String>,
 }
 

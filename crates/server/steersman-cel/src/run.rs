@@ -1,4 +1,4 @@
-//! Machine: one run of an expression: its cost so far, its limits, and the regular expressions that it has compiled.
+//! Machine: one run of an expression: its cost so far, its limits, and the regular expressions compiled in the run.
 
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ impl<'n> Run<'n> {
         }
     }
 
-    /// Returns the cost so far, or an eighth of the uncharged steps so far, if that is more.
+    /// Returns the cost so far, or an eighth of the steps of `work`, if that is more: so budgets limit steps, too.
     pub(crate) fn cost(&self) -> u64 {
         self.cost.max(self.work / 8)
     }
@@ -100,8 +100,8 @@ impl<'n> Run<'n> {
         Ok(())
     }
 
-    /// Returns a compiled regular expression. One that is computed during the run is compiled on its first use, which
-    /// counts as 10,000 steps or more.
+    /// Returns a compiled regular expression. A pattern that is not a literal is compiled at its first use in the run,
+    /// which counts as 10,000 steps or more.
     pub(crate) fn pattern(&mut self, text: &str) -> Result<Regex, EvalFailure> {
         if let Some(known) = self.literals.get(text).or_else(|| self.met.get(text)) {
             return Ok(known.clone());
@@ -118,7 +118,7 @@ pub(crate) fn compile(text: &str, limit: usize) -> Result<Regex, String> {
     patterns::compile(text, limit).map_err(|why| format!("error parsing regexp: {why}"))
 }
 
-/// Evaluates `has(of.key)`: whether a value has this field. A value that cannot have fields has none.
+/// Evaluates `has(of.key)`: whether a value has this field. Values without fields, such as numbers, give false.
 pub(crate) fn has(of: &Value<'_>, key: &MapKey) -> Result<bool, EvalFailure> {
     match of {
         Value::Optional(None) => Ok(false),

@@ -26,7 +26,7 @@ pub struct Structural {
     pub format: Box<str>,
     /// The schemas of the fields that the schema names (`properties`).
     pub properties: Properties,
-    /// Whether and how other fields are allowed (`additionalProperties`).
+    /// Whether fields that `properties` does not name are allowed, and their schema (`additionalProperties`).
     pub additional: Additional,
     /// The schema of the items, if the value is a list (`items`).
     pub items: Option<SchemaNode>,

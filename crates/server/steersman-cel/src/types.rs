@@ -10,7 +10,7 @@ use crate::structural::{Additional, Structural};
 /// The largest request, in bytes, that cost estimates assume. It limits the sizes of values without a declared maximum.
 pub const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 
-/// The size of a value without any known maximum in cost estimates.
+/// The size that cost estimates assume for a value without a known maximum.
 const UNBOUNDED: u64 = i64::MAX as u64;
 
 /// The keywords of the CEL grammar. A field with such a name is escaped: `__in__`.
@@ -57,7 +57,7 @@ pub enum Type {
     Of(Arc<Self>),
     /// An object with the fields that a schema declares.
     Object(Arc<ObjectType>),
-    /// A type without fields, which only functions can read, such as a quantity; the name is that of upstream.
+    /// A type without fields, which only functions can read, such as `kubernetes.Quantity` (the name in Kubernetes).
     Opaque(&'static str),
     /// A type variable: a type that the checker does not know yet, by its number.
     Param(usize),
@@ -69,7 +69,7 @@ pub struct ObjectType {
     name: String,
     /// The declared fields, by their names in expressions.
     pub fields: BTreeMap<String, ObjectField>,
-    /// Whether an object may also have fields of any type that are not declared.
+    /// Whether an object may also have undeclared fields, of any type.
     open: bool,
 }
 
@@ -168,7 +168,7 @@ impl Type {
         Self::Optional(Arc::new(of))
     }
 
-    /// Returns the type of an object that a mutating policy's expression can create (upstream:
+    /// Returns the type of an object that a mutating policy's expression can create (Kubernetes:
     /// `apiserver/pkg/cel/mutation`): `JSONPatch`, `Object`, or a part such as `Object.spec`. Returns `None` for other
     /// names.
     pub fn message(name: &str) -> Option<Self> {
@@ -186,7 +186,7 @@ impl Type {
         object.then(|| Self::open(name))
     }
 
-    /// Returns the name of the type without its parts, such as `list`; error messages about values print it.
+    /// Returns the name without item types, such as `list` for `list(int)`; error messages about values print it.
     pub fn name(&self) -> &str {
         match self {
             Self::Dyn => "dyn",
@@ -226,7 +226,7 @@ impl Type {
         }
     }
 
-    /// Returns whether all values of the type have the same small size, as numbers do.
+    /// Returns whether cost estimates give a value of the type, such as a number, the size 1 if no schema declares it.
     pub fn is_scalar(&self) -> bool {
         match self {
             Self::Bool
@@ -240,7 +240,7 @@ impl Type {
         }
     }
 
-    /// Returns whether the type has fewer than `left` parts, such as item types, and subtracts the parts from `left`.
+    /// Returns whether the type has fewer than `left` types in it, itself included; subtracts their number from `left`.
     pub fn is_below(&self, left: &mut usize) -> bool {
         *left = left.saturating_sub(1);
         *left > 0
@@ -358,7 +358,8 @@ impl Decl {
         }
     }
 
-    /// Returns the declaration of a map's key. Estimates ignore the length of keys.
+    /// Returns the declaration of a map's key. Its maximum length is 0: Kubernetes ignores the length in cost
+    /// estimates.
     pub fn key() -> Self {
         Self::simple(Type::String, 0, 2)
     }
@@ -366,7 +367,7 @@ impl Decl {
     /// Returns the declaration of a value with this schema, and names its type `name`; `None` if rules cannot use the
     /// value. `root` is true for a whole resource, which has a type even if the schema has none.
     ///
-    /// The sizes are those of upstream's `apiserver/pkg/cel/common/schemas.go`.
+    /// The sizes are those of Kubernetes (`apiserver/pkg/cel/common/schemas.go`).
     pub fn of(schema: &Structural, root: bool, name: &str) -> Option<Self> {
         let mut decl = Self::bare(schema, root, name)?;
         decl.nullable = schema.nullable;

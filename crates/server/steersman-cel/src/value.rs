@@ -27,7 +27,7 @@ use semver::Semver;
 /// A value in an expression: read from an object, or created by the expression.
 #[derive(Debug, Clone)]
 pub enum Value<'a> {
-    /// The value `null`.
+    /// A `null` in an expression, or in JSON where the schema allows null or declares no type.
     Null,
     /// A boolean (`bool`).
     Bool(bool),
@@ -102,7 +102,7 @@ pub enum MapKey {
     Bool(bool),
     /// A signed integer key (`int`).
     Int(i64),
-    /// An unsigned integer key (`uint`) that is larger than every `int`.
+    /// A `uint` key that is larger than every `int`. Smaller keys are `Int`, so that `1u` finds the entry of `1`.
     Uint(u64),
     /// A text key (`string`).
     Text(Arc<str>),
@@ -143,10 +143,11 @@ impl<'a> Value<'a> {
     /// The empty optional.
     pub const NONE: Self = Self::Optional(None);
 
-    /// Converts a part of an object's JSON to a value of the type in its declaration; without one, by its JSON type.
+    /// Converts JSON of an object to a value of the declared type; without a declaration, to one of its JSON type.
     ///
     /// # Errors
-    /// Fails with a message if the JSON has another type than its declaration.
+    /// Fails with a message for a null that the declaration does not allow, and for a text that does not parse as the
+    /// bytes, duration or timestamp that the declaration requires.
     pub fn of(json: &'a Json, decl: Option<&'a Decl>) -> Result<Self, String> {
         let kind = decl.map_or(&Type::Dyn, |decl| &decl.kind);
         Ok(match (json, kind) {
@@ -251,8 +252,8 @@ impl<'a> Value<'a> {
         size as u64
     }
 
-    /// Returns whether values that the expression created nest less than `depth` levels deep. Values from an object do
-    /// not count: the parser of requests limits their depth.
+    /// Returns whether lists, maps and objects that the expression created nest less than `depth` levels deep in the
+    /// value. Values from an object do not count: the parser of requests limits their depth.
     pub fn is_below(&self, depth: usize) -> bool {
         let Some(depth) = depth.checked_sub(1) else {
             return false;
@@ -295,8 +296,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the value of a map's key or an object's field; `None` if absent. Fails if its JSON does not fit the
-    /// schema.
+    /// Returns the value of a map's key or an object's field; `None` if absent. Fails if the JSON of the value does not
+    /// fit the schema.
     pub fn member(&self, key: &MapKey) -> Option<Result<Self, String>> {
         match self {
             Self::Map(entries) => entries.get(key).cloned().map(Ok),
@@ -371,7 +372,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Compares two values of one type, or two numbers. Returns `None` for values without an order, as lists and NaN.
+    /// Compares values of one type, or two numbers. Returns `None` for values without an order, such as lists and NaN.
     #[expect(
         clippy::cast_precision_loss,
         reason = "numbers of different types are compared as floats, as upstream does"

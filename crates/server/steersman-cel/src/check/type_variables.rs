@@ -23,8 +23,8 @@ impl Checker<'_> {
         self.bound.truncate(variables);
     }
 
-    /// Returns whether a value of type `found` fits where type `wanted` is expected; binds type variables to make it
-    /// fit.
+    /// Returns whether a value of type `found` fits where type `wanted` is expected. Binds type variables in both types
+    /// so that they fit.
     pub(super) fn fits(&mut self, wanted: &Type, found: &Type) -> bool {
         for (variable, other) in [(wanted, found), (found, wanted)] {
             if let Type::Param(number) = variable

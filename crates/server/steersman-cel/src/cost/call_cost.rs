@@ -47,7 +47,7 @@ impl Coster<'_> {
     }
 
     /// Returns the estimated cost of a call without its arguments; `None` if the cost rule in the function's row of the
-    /// library also gives the estimate.
+    /// library (`Function::cost`) is also the rule of the estimate.
     fn of_overload(&mut self, call: &ResolvedCall<'_>) -> Option<Range> {
         let one = Range::exactly(1);
         let name = call.function.name;
@@ -112,7 +112,7 @@ impl Coster<'_> {
                 after_replace(text(self), from, to)
             }
             "split" => {
-                // A negative limit of `split` and `replace` means no limit.
+                // A negative limit means no limit: as an unsigned number, it is larger than every size.
                 let max = match call.args.get(1).map(|limit| &limit.kind) {
                     Some(NodeKind::Literal(Value::Int(limit))) => limit.cast_unsigned(),
                     _ => text(self).max,
@@ -150,8 +150,8 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns the cost of `==` for values of an opaque type, which have no size. Upstream assumes the largest size for
-    /// `==`, but not for `!=`.
+    /// Returns the cost of `==` for values of an opaque type, which have no size. Kubernetes assumes the largest size
+    /// for `==`, but not for `!=`.
     fn library_equality(&self, name: &str, args: &[ExprNode]) -> Range {
         let up_to = |max: u64| Range { min: 1, max }.scaled(PER_CHARACTER);
         match name {
@@ -257,7 +257,7 @@ impl Coster<'_> {
     }
 }
 
-/// Returns the cost of one comparison during a sort; `overload` names the type of the sort keys.
+/// Returns the cost of one comparison during a sort; the overload's name starts with the type of the sort keys.
 fn sorting(overload: &str) -> f64 {
     let texts = ["list_string_", "list_bytes_"];
     if texts.iter().any(|texts| overload.starts_with(texts)) {
@@ -270,7 +270,8 @@ fn sorting(overload: &str) -> f64 {
 /// Returns the size of a text after replacements of `from` by `to`. The minimum assumes no replacement if replacements
 /// lengthen the text, and the maximum assumes none if replacements shorten the text.
 fn after_replace(text: Range, from: Range, to: Range) -> Range {
-    // Returns the number of replacements, and the number of characters that are not replaced.
+    // Returns the number of replacements, and the number of characters that are not replaced. With `stays`, `from` is
+    // never replaced; an empty `from` is replaced before each character and at the end.
     let bound = |size: u64, from: u64, stays: bool| match from {
         0 => (size.saturating_add(1), size),
         _ if stays => (0, size),

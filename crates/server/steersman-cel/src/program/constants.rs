@@ -1,7 +1,7 @@
 //! Machine: evaluates the constant parts of an expression when it is compiled.
 //!
-//! As in upstream's planning of an expression (cel-go's `interpreter/decorators.go`), an expression is refused if a
-//! constant conversion in it fails, or a regular expression in it does not compile.
+//! As when cel-go plans a program (`interpreter/decorators.go`), an expression is refused if a constant conversion in
+//! it fails, or a regular expression in it does not compile.
 
 use steersman_apimachinery::patterns;
 

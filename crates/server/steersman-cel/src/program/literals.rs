@@ -25,7 +25,7 @@ struct LiteralChecker<'a> {
 }
 
 impl LiteralChecker<'_> {
-    /// Checks a node and its parts. `mixed` permits items of different types, as in the arguments of `format`.
+    /// Checks a node and its parts. `mixed` permits literals with items of different types, as for `format`.
     fn node(&mut self, node: &ExprNode, mixed: bool) {
         match &node.kind {
             NodeKind::Call { name, target, args } => {
@@ -113,7 +113,7 @@ impl LiteralChecker<'_> {
         }
     }
 
-    /// Returns the position and the type of the part of an argument that a clause of `format` cannot print.
+    /// Returns the position and the type of an argument's part that a `format` clause, such as `%d`, cannot print.
     fn misfit<'n>(&'n self, clause: Clause, argument: &'n ExprNode) -> Option<(usize, &'n Type)> {
         let found = &self.checked.types[argument.id];
         if !clause.accepts(found) {

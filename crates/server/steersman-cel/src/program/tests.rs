@@ -268,7 +268,7 @@ fn no_run_goes_beyond_its_limit() {
     }
 }
 
-/// A type that doubles with each step becomes `dyn`.
+/// A type that grows with each call of `map` becomes `dyn`, so that it cannot fill the memory.
 #[test]
 fn types_do_not_grow_without_bound() {
     let steps = ".map(x, {x: x})".repeat(60);

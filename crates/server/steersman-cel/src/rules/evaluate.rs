@@ -24,17 +24,17 @@ type ValuePair<'a> = (&'a Json, &'a Json);
 struct CheckedValue<'p, 'a> {
     path: &'p str,
     object: &'a Json,
-    /// The value before the update; `None` if there was none, or if it cannot be found.
+    /// The value before the update; `None` if it is absent, or unknown as for items of a list without keys.
     old: Option<&'a Json>,
     past: OldState<'a>,
 }
 
-/// The value before the update, from which the evaluation sees whether the update changed the checked value.
+/// Values with their values before the update, which show whether the update changed the checked value.
 #[derive(Debug, Clone, Copy, Default)]
 struct OldState<'a> {
     /// The checked value and its old value; `None` if there is no known old value.
     current: Option<ValuePair<'a>>,
-    /// The nearest enclosing value with a known old value, and that old value.
+    /// The nearest enclosing value with a known old value, and that old value; used when `current` is `None`.
     parent: Option<ValuePair<'a>>,
 }
 
@@ -66,8 +66,8 @@ pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> RuleVe
     RuleCheck::verdict(rules, place)
 }
 
-/// Evaluates the rules of a schema on its default, once as an update without a change and, if none fails, without old
-/// value.
+/// Evaluates the rules of a schema on its default, as an update without a change and, if no rule fails then, as a
+/// creation.
 pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldError> {
     let run = |old| {
         let place = CheckedValue {
@@ -100,7 +100,7 @@ impl RuleCheck {
             left: BUDGET,
             verdict: RuleVerdict::default(),
         };
-        // `Err` means that the budget is spent; the verdict already has the error that says so.
+        // `Err` means that a cost limit ended the evaluation; the verdict already has the error that says so.
         let _ = check.node(rules, place);
         check.verdict
     }
@@ -143,8 +143,8 @@ impl RuleCheck {
                         (None, None) => continue,
                     };
                     let before = place.old.and_then(|old| old.get(name));
-                    // Not evidence of a change: both objects were converted to one version, so their `apiVersion` and
-                    // `kind` are always equal.
+                    // Equal values of `apiVersion` and `kind` do not show that the update left them unchanged: both
+                    // objects were converted to one version.
                     let typed =
                         past.parent.is_none() && matches!(name.as_str(), "apiVersion" | "kind");
                     let past = if typed {

@@ -89,7 +89,7 @@ fn transition_rules_run_only_on_values_with_an_old_value() {
         report(&rules, json!({"s": "b"}), Some(json!({"s": "a"}))),
         ["FieldValueInvalid spec.s: Invalid value: \"b\": fixed"]
     );
-    // The members of an atomic object are also compared with their old values.
+    // The fields of an object with the map type `atomic` are also compared with their old values.
     assert_eq!(
         report(
             &rules,

@@ -53,7 +53,7 @@ pub struct Keywords {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Restrictions(Option<Box<Keywords>>);
 
-/// A number in a schema. Two are equal if their bits are equal, so that schemas can be compared and hashed.
+/// A number in a schema. Two numbers are equal if their bits are equal, so that schemas can be compared and hashed.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound(pub f64);
 
@@ -145,8 +145,8 @@ impl Pattern {
         &self.source
     }
 
-    /// Returns whether a text matches the pattern. A pattern that does not compile matches every text, but a definition
-    /// with such a pattern is refused (CEL-3).
+    /// Returns whether a text matches the pattern. A pattern that does not compile matches every text, but a CRD with
+    /// such a pattern is refused (CEL-3).
     pub fn matches(&self, text: &str) -> bool {
         let compiled = self.compiled.get_or_init(|| {
             let compiled = patterns::compile(&self.source, patterns::MOST_COMPILED);

@@ -12,7 +12,8 @@ use super::Structural;
 
 /// A compiled schema, or a part of one. A clone refers to the same node in memory.
 ///
-/// Two nodes are equal only if they are the same node in memory. A pool has at most one node for each content.
+/// Two nodes are equal only if they are the same node in memory: nodes of equal content share memory in a `NodePool`,
+/// so comparing their addresses is enough.
 #[derive(Debug, Clone)]
 pub struct SchemaNode(Arc<Structural>);
 
@@ -66,7 +67,7 @@ impl NodePool {
             self.sweep_at = 2 * self.nodes.len();
         }
         let node = Arc::new(content);
-        // If another content has the same hash, the new node takes its entry, and the other node is shared no more.
+        // If another content has the same hash, the new node replaces that node in the pool and ends its sharing.
         self.nodes.insert(hash, Arc::downgrade(&node));
         SchemaNode(node)
     }

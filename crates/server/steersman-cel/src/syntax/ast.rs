@@ -4,7 +4,7 @@ use crate::value::Value;
 
 #[derive(Debug, Clone)]
 pub(crate) struct ExprNode {
-    /// The number of the node. The tables of other modules, such as its type, are indexed by it.
+    /// The number of the node in its expression, from 0: its index in tables such as that of the types.
     pub id: usize,
     /// The position of the node in the source, in characters; error messages point to it.
     pub at: usize,
@@ -55,7 +55,8 @@ pub(crate) struct MapEntry {
     pub optional: bool,
 }
 
-/// The loop of macros such as `all`: `accu` starts as `init`; while `cond` is true, each item sets it to `step`.
+/// The loop of macros such as `all`: `accu` starts as `init`; while `cond` is true, each item of `range` sets `accu` to
+/// `step`. The value of the loop is `result`.
 #[derive(Debug, Clone)]
 pub(crate) struct Fold {
     pub range: ExprNode,
@@ -90,7 +91,7 @@ impl ExprNode {
         matches!(&self.kind, NodeKind::Ident(found) if found == name)
     }
 
-    /// Returns the direct children of the node, in the order in which cel-go plans them.
+    /// Returns the node's children in the order in which cel-go plans them, so that the same constant fails first.
     pub(crate) fn children(&self) -> impl Iterator<Item = &Self> {
         let mut parts: Vec<&Self> = Vec::new();
         match &self.kind {

@@ -21,10 +21,10 @@ const MAX_DEPTH: u16 = 250;
 /// so this is enough for an expression that is nested [`MAX_DEPTH`] levels deep.
 const PARSER_STACK: usize = 64 << 20;
 
-/// Up to this length, in characters, an expression is parsed on the current thread.
+/// An expression of at most this length, in characters, cannot nest deep, and is parsed on the current thread.
 const SHORT: usize = 16;
 
-/// The error message for a macro such as `all(x, …)` if `x` is not a name.
+/// The error message of the `cel` parser for a macro such as `all(x, …)` if `x` is not a name.
 const NO_NAME: &str = "argument must be a simple name";
 
 const EXISTS_ONE: [char; 9] = ['e', 'x', 'i', 's', 't', 's', 'O', 'n', 'e'];
@@ -48,7 +48,7 @@ pub(crate) fn parse(source: &str) -> Result<Parsed, String> {
     })
 }
 
-/// Parses an expression for which the optional syntax, such as `a.?b`, is an error.
+/// Parses a shard selector: an expression in which the optional syntax, such as `a.?b`, is an error.
 ///
 /// # Errors
 /// Returns the message of the first syntax error, without its position.
@@ -57,7 +57,7 @@ pub(crate) fn parse_core(source: &str) -> Result<ExprNode, String> {
         read(source, false).map_err(|mistakes| {
             let first = mistakes.into_iter().min_by_key(|(at, _)| *at);
             let what = first.map(|(_, what)| what).unwrap_or_default();
-            // Where the expression may end, kube-apiserver's message names only the end of the text as expected.
+            // If the text could end at the error, kube-apiserver's message names only the end as expected.
             match what.split_once("expecting {<EOF>,") {
                 Some((found, _)) => format!("{found}expecting <EOF>"),
                 None => what,
@@ -67,7 +67,7 @@ pub(crate) fn parse_core(source: &str) -> Result<ExprNode, String> {
     parsed.map(|parsed| parsed.root)
 }
 
-/// Runs a parser on a thread with a large stack, if needed. Fails for an expression that is too long.
+/// Runs a parser, on a thread with a large stack unless the expression is short. Fails if the expression is too long.
 fn on_deep_stack(
     source: &str,
     read: impl FnOnce(&str) -> Result<Parsed, String> + Send,
@@ -129,7 +129,7 @@ fn read(source: &str, optional_syntax: bool) -> Result<Parsed, Vec<ParseError>> 
     }
 }
 
-/// Returns whether the argument at the position `at` is the first argument of `map` or `filter`: upstream has another
+/// Returns whether the argument at the position `at` is the first argument of `map` or `filter`: cel-go has another
 /// error message for these two macros.
 fn is_first_of_map(source: &str, at: usize) -> bool {
     let before: String = source.chars().take(at).collect();
@@ -146,7 +146,7 @@ fn offset(source: &str, line: isize, column: isize) -> usize {
     before + usize::try_from(column - 1).unwrap_or_default()
 }
 
-/// Formats errors as upstream does: each with its source line, and with a mark below the column.
+/// Formats errors as cel-go does: each with its source line, and with a mark below the column.
 pub(crate) fn describe(source: &str, mistakes: &[ParseError]) -> String {
     let mut sorted = mistakes.to_vec();
     sorted.sort_by_key(|(at, _)| *at);
@@ -253,7 +253,7 @@ impl TreeReader<'_> {
         self.made(at, kind)
     }
 
-    /// Returns the position of the minus sign of a negative number literal, or else `at`, that of the first digit.
+    /// Returns the position of a negative number's minus sign; for other literals `at`, the position of the literal.
     fn sign_of(&self, value: &Value<'_>, at: usize) -> usize {
         let negative = match value {
             Value::Int(number) => *number < 0,

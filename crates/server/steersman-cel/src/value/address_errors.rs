@@ -16,7 +16,7 @@ pub(crate) fn describe(text: &str) -> String {
     format!("ParseAddr({text:?}): {what}{at}")
 }
 
-/// An error message, and the text from the error's position to the end.
+/// An error message, and the text from the error's position to the end; empty if the message states no position.
 type FoundProblem<'a> = (&'static str, &'a str);
 
 fn four(text: &str) -> Option<FoundProblem<'_>> {

@@ -27,7 +27,7 @@ pub struct Cidr {
     pub(crate) length: u8,
 }
 
-/// The characters, besides letters and digits, that `user:password@` in a URL may contain.
+/// The characters that `user:password@` in a URL may contain besides letters and digits.
 const USER: &[u8] = b"-._:~!$&'()*+,;=%@";
 
 impl Url {

@@ -16,7 +16,7 @@ use super::times;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedFormat(&'static (&'static str, u64));
 
-/// The names of the formats, with the length of the longest regular expression, on which the cost depends.
+/// Each format's name, and the length in characters of its longest regular expression, which decides the cost.
 const FORMATS: &[(&str, u64)] = &[
     ("dns1123Label", 30),
     ("dns1123Subdomain", 60),
@@ -56,7 +56,7 @@ impl NamedFormat {
             Some(name) => (name, true),
             None => (self.0.0, false),
         };
-        // A prefix for generated names may end with a dash. The check is for whole names, so a letter replaces it.
+        // A prefix for generated names may end with a dash, a whole name may not. So a letter replaces the dash.
         let padded;
         let text = if prefix && text.ends_with('-') {
             padded = format!("{}a", &text[..text.len() - 1]);

@@ -1,4 +1,4 @@
-//! Words: prints values as text for `format`: the clauses of its pattern, such as `%d`, and the values.
+//! Words: the CEL function `format`: reads the clauses of its pattern, such as `%d`, and prints values as text.
 
 use steersman_apimachinery::go;
 
@@ -6,7 +6,7 @@ use super::Value;
 use super::times;
 use crate::types::Type;
 
-/// A clause of a `format` pattern, such as `%d`.
+/// A placeholder in the pattern of the CEL function `format`, such as `%d`. cel-go calls it a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clause {
     /// `%s`: any value, as text.
@@ -15,7 +15,7 @@ pub(crate) enum Clause {
     Decimal,
     /// `%f`: a number with this many digits after the point.
     Fixed(usize),
-    /// `%e`: a number such as `1.5e+03`, with this many digits after the point.
+    /// `%e`: a number such as `1.5×10⁰³`, with this many digits after the point.
     Scientific(usize),
     /// `%b`: an integer or boolean in binary digits.
     Binary,
@@ -25,7 +25,7 @@ pub(crate) enum Clause {
     Hex { upper: bool },
 }
 
-/// A part of a `format` pattern: text to copy, or a clause with the index of the argument that it prints.
+/// A part of a `format` pattern: text to copy, or a clause (placeholder) with the index of the argument that it prints.
 pub(crate) enum Piece<'a> {
     Text(&'a str),
     Clause(usize, Clause),
@@ -37,7 +37,7 @@ const DECIMALS: usize = 6;
 const MOST_DECIMALS: usize = 1000;
 
 /// Reads a `format` pattern for `given` arguments, and calls `each` with its parts. Returns the number of arguments
-/// used. `early` is the check at compile time, which reports an unfinished clause before a missing argument.
+/// used. `early` is true at compile time: then a `%` at the end of the pattern is reported before a missing argument.
 pub(crate) fn read<'a>(
     pattern: &'a str,
     given: usize,
@@ -75,7 +75,7 @@ pub(crate) fn read<'a>(
     Ok(used)
 }
 
-/// Reads the clause after a percent sign. Returns the clause and its length in bytes.
+/// Reads the clause after a percent sign, such as `.2f`. Returns the clause and its length in bytes.
 fn clause(text: &str) -> Result<(Clause, usize), String> {
     let mut at = 0;
     let mut precision = DECIMALS;
@@ -129,7 +129,7 @@ impl Clause {
         }
     }
 
-    /// Returns the error message that this clause cannot print a value of the type `found`.
+    /// Returns the error message for a value of the type `found`, which this clause cannot print.
     pub(crate) fn misfit(self, found: &str) -> String {
         let accepts = match self {
             Self::Text => {
@@ -184,7 +184,7 @@ impl Clause {
     }
 }
 
-/// Evaluates `pattern.format(arguments)`: replaces each clause in the pattern by its argument.
+/// Evaluates `pattern.format(arguments)`: replaces each clause in the pattern, such as `%d`, by its argument.
 pub(crate) fn format(pattern: &str, arguments: &[Value<'_>]) -> Result<String, String> {
     let mut out = String::new();
     read(pattern, arguments.len(), false, |piece| {
@@ -202,7 +202,7 @@ fn hex(bytes: &[u8]) -> String {
     digits.collect()
 }
 
-/// Returns infinity or NaN as text in the locale `en-US`; `None` for finite numbers.
+/// Returns infinity or NaN as the clauses `%f` and `%e` print it (in the locale `en-US`); `None` for finite numbers.
 fn without_digits(number: f64) -> Option<String> {
     if number.is_nan() {
         return Some("NaN".to_owned());
@@ -211,7 +211,7 @@ fn without_digits(number: f64) -> Option<String> {
     number.is_infinite().then(|| std::format!("{sign}∞"))
 }
 
-/// Returns a number with this number of decimals, and with commas between groups of three digits.
+/// Returns a number as `%f` prints it: with this number of decimals, and with commas between groups of three digits.
 fn fixed(number: f64, decimals: usize) -> String {
     if let Some(text) = without_digits(number) {
         return text;

@@ -1,4 +1,4 @@
-//! Words: parses and prints the durations and times of expressions.
+//! Words: the times and durations of expressions: parses times and time zones, and prints durations.
 
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};

@@ -13,7 +13,7 @@ use crate::value::Value;
 
 const RECORDED: &str = include_str!("recorded.txt");
 
-/// The functions that only expressions of policies can call, because definitions do not have the variables for them.
+/// The functions for policies only: rules of CRDs have no variables of the types that these functions need.
 const OF_POLICIES: &[&str] = &[
     "path", "group", "serviceAccount", "resource", "subresource", "namespace", "name",
     "fieldSelector", "labelSelector", "check", "allowed", "reason", "errored", "error",

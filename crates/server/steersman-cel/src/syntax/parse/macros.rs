@@ -1,4 +1,4 @@
-//! Machine: expands the macros that the `cel` parser does not expand, such as `optMap` and those with two variables.
+//! Machine: expands the macros that the `cel` parser does not expand, such as `optMap` and macros with two variables.
 
 use super::TreeReader;
 use crate::syntax::ast::{ExprNode, Fold, NodeKind, TARGET};
@@ -174,7 +174,7 @@ impl TreeReader<'_> {
         let always = || self.literal(at, Value::Bool(true));
         let number = |number| self.literal(at, Value::Int(number));
         let call = |name: &str, args| self.function(at, name, args);
-        // `more` adds a value to the result. With a filter, it does so only for items that pass the filter.
+        // Returns a loop's step: `more`, which adds to the accumulator, for the items that pass the filter.
         let filtered = |more| match filter {
             Some(filter) => call("_?_:_", vec![filter, more, accu()]),
             None => more,
