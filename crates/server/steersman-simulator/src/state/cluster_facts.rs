@@ -12,8 +12,8 @@ use steersman_store::Stored;
 
 use super::facts::{
     Controller, KINDS, NamespacedName, PodFacts, PodStage, PodTally, SimulatedKey, SimulatedKind,
-    annotation, controller_of, is_condition_true, is_tracked, label_selector, name_of, stage_of,
-    text,
+    annotation, controller_of, has_ended, is_condition_true, is_tracked, label_selector, name_of,
+    stage_of, text,
 };
 use super::kinds::Kinds;
 use super::nodes::NodeFacts;
@@ -299,6 +299,7 @@ impl FactsUpdate<'_> {
         let mut facts = PodFacts {
             controller: controller_of(&pod),
             stage: stage_of(&pod),
+            has_ended: has_ended(&pod),
             since: self.tick,
             ready: is_condition_true(&pod, "Ready"),
             ready_at: self.tick,

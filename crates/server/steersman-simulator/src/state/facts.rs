@@ -128,6 +128,8 @@ pub(crate) enum PodStage {
 pub(crate) struct PodFacts {
     pub(crate) controller: Option<Controller>,
     pub(crate) stage: PodStage,
+    /// Whether the phase of the Pod is `Succeeded` or `Failed`, also if the Pod is terminating.
+    pub(crate) has_ended: bool,
     /// The time on the simulator's clock at which the Pod was first seen at this stage.
     pub(crate) since: Duration,
     pub(crate) ready: bool,
@@ -147,7 +149,7 @@ pub(crate) struct PodTally {
     pub(crate) active: i64,
     /// The number of active Pods that are also ready.
     pub(crate) ready: i64,
-    /// The number of Pods with a deletion timestamp.
+    /// The number of Pods that are terminating and have not ended (upstream's `IsPodTerminating`).
     pub(crate) terminating: i64,
 }
 
@@ -218,7 +220,7 @@ impl PodFacts {
         PodTally {
             active: i64::from(active),
             ready: i64::from(active && self.ready),
-            terminating: i64::from(self.stage == PodStage::Terminating),
+            terminating: i64::from(self.stage == PodStage::Terminating && !self.has_ended),
         }
     }
 
@@ -260,7 +262,7 @@ pub(crate) fn stage_of(pod: &Value) -> PodStage {
     let phase = text(&pod["status"], "phase");
     if !pod["metadata"]["deletionTimestamp"].is_null() {
         PodStage::Terminating
-    } else if matches!(phase, "Succeeded" | "Failed") {
+    } else if has_ended(pod) {
         PodStage::Finished
     } else if text(&pod["spec"], "nodeName").is_empty() {
         PodStage::Unscheduled
@@ -269,6 +271,10 @@ pub(crate) fn stage_of(pod: &Value) -> PodStage {
     } else {
         PodStage::Scheduled
     }
+}
+
+pub(crate) fn has_ended(pod: &Value) -> bool {
+    matches!(text(&pod["status"], "phase"), "Succeeded" | "Failed")
 }
 
 pub(crate) fn is_tracked(pod: &Value) -> bool {
@@ -433,4 +439,50 @@ pub(crate) fn template_hash(template: &Value, collisions: i64) -> String {
     let digits = number.to_string();
     let letter = |digit: u8| char::from(LETTERS[usize::from(digit) % LETTERS.len()]);
     digits.bytes().map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(pod: &Value) -> (i64, i64, i64) {
+        let facts = PodFacts {
+            controller: None,
+            stage: stage_of(pod),
+            has_ended: has_ended(pod),
+            since: Duration::ZERO,
+            ready: is_condition_true(pod, "Ready"),
+            ready_at: Duration::ZERO,
+            node: "".into(),
+            tracked: false,
+            cost: 0,
+        };
+        let PodTally {
+            active,
+            ready,
+            terminating,
+        } = facts.tally();
+        (active, ready, terminating)
+    }
+
+    /// As in kube-controller-manager, a Deployment that recreates its Pods waits for those that still run.
+    #[test]
+    fn a_terminating_pod_that_has_ended_counts_no_longer() {
+        let ready = json!([{"type": "Ready", "status": "True"}]);
+        let deleted = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
+        for (metadata, phase, expected) in [
+            (json!({}), "Running", (1, 1, 0)),
+            (json!({}), "Failed", (0, 0, 0)),
+            (deleted.clone(), "Running", (0, 0, 1)),
+            (deleted.clone(), "Succeeded", (0, 0, 0)),
+            (deleted, "Failed", (0, 0, 0)),
+        ] {
+            let pod = json!({
+                "metadata": metadata,
+                "spec": {"nodeName": "a"},
+                "status": {"phase": phase, "conditions": ready},
+            });
+            assert_eq!(tally(&pod), expected, "{pod}");
+        }
+    }
 }
