@@ -245,7 +245,7 @@ mod tests {
             let block: [u8; BLOCK] = block.try_into().unwrap();
             let wanted = block[at] | added;
             let equal = |at: usize| u64::from(block[at] | added == wanted) << at;
-            let expected = (0..BLOCK).map(equal).sum();
+            let expected: u64 = (0..BLOCK).map(equal).sum();
             prop_assert_eq!(places(&block, added, wanted), expected);
             prop_assert_eq!(plain_places(&block, added, wanted), expected);
         }

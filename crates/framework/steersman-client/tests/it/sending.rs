@@ -506,7 +506,7 @@ fn a_write_whose_runtime_ends_before_the_answer_fails() {
     assert!((&mut create).now_or_never().is_none());
     drop(entered);
     drop(runtime);
-    let error = futures::executor::block_on(create).unwrap_err();
+    let error = create.now_or_never().unwrap().unwrap_err();
     let text = error.to_string();
     assert!(
         text.contains("the runtime ended before the answer came"),
