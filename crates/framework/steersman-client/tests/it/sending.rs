@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use parking_lot::Mutex;
@@ -492,24 +491,4 @@ async fn a_client_that_counts_apart_waits_for_its_own_writes_only() {
     assert_eq!(start.elapsed(), slow + Duration::from_secs(5));
     world.client.writes_finished().await;
     assert!(outside.await.unwrap().is_ok() && within.await.unwrap().is_ok());
-}
-
-/// CLIENT-7: a write whose runtime ends fails, because it is unknown whether the server executed it.
-#[test]
-fn a_write_whose_runtime_ends_before_the_answer_fails() {
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = builder.enable_all().start_paused(true).build().unwrap();
-    let world = runtime.block_on(async { World::new() });
-    let object = config("a");
-    let mut create = Box::pin(world.client.create(&object));
-    let entered = runtime.enter();
-    assert!((&mut create).now_or_never().is_none());
-    drop(entered);
-    drop(runtime);
-    let error = create.now_or_never().unwrap().unwrap_err();
-    let text = error.to_string();
-    assert!(
-        text.contains("the runtime ended before the answer came"),
-        "{text}"
-    );
 }

@@ -43,7 +43,7 @@ pub(super) async fn run(server: Weak<Context>, stop: CancellationToken) {
     }
 }
 
-/// Migrates objects until no work is left for now. Returns the time since `started` at which to continue; `None` if
+/// Migrates objects until no work is left. Returns the time since `started` at which to continue; `None` if
 /// only a change of the store can make new work.
 async fn turn(
     context: &Context,
