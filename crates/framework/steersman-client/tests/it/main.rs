@@ -11,7 +11,6 @@ mod replaced;
 mod transport;
 mod connections;
 mod sending;
-mod runtimes;
 mod own_writes;
 mod leaving_selectors;
 mod several_informers;

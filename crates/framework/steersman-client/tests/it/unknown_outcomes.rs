@@ -1,5 +1,6 @@
 //! RYOW-3: if the outcome of a write is unknown, its key asks the server before it reads the cache again.
 
+use futures::FutureExt as _;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -437,4 +438,24 @@ async fn under_process_consistency_reads_ask_about_all_unknown_writes() {
     hears_after(&world, Duration::from_secs(2));
     assert_eq!(names(&world.client).await, ["a", "b"]);
     assert_eq!(reads(&world), before + 2);
+}
+
+/// CLIENT-7: a write fails if its runtime ends, because it is unknown whether the server executed it.
+#[test]
+fn a_write_fails_if_its_runtime_ends_before_the_answer() {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().start_paused(true).build().unwrap();
+    let world = runtime.block_on(async { World::new() });
+    let object = config("a");
+    let mut create = Box::pin(world.client.create(&object));
+    let entered = runtime.enter();
+    assert!((&mut create).now_or_never().is_none());
+    drop(entered);
+    drop(runtime);
+    let error = create.now_or_never().unwrap().unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("the runtime ended before the answer came"),
+        "{text}"
+    );
 }
