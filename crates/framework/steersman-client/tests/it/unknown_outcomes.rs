@@ -1,8 +1,8 @@
 //! RYOW-3: if the outcome of a write is unknown, its key asks the server before it reads the cache again.
 
-use futures::FutureExt as _;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman_api::{DeleteOptions, Patch};
