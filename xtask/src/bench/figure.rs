@@ -169,7 +169,7 @@ impl Target {
         match self {
             Self::AtMost(most) => format!("at most {}", plain(most, unit)),
             Self::AtLeast(least) => format!("at least {}", plain(least, unit)),
-            Self::Ratio(times) => format!("{times}x"),
+            Self::Ratio(times) => format!("{}x", (times * 100.0).round() / 100.0),
         }
     }
 

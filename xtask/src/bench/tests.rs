@@ -133,6 +133,8 @@ fn a_target_is_met_at_its_limit_and_missed_beyond_it() {
         ..alone("a", 1.0)
     };
     assert_eq!(lonely.met(), Some(false));
+    assert_eq!(Target::Ratio(1.0 / 1.3).show("s"), "0.77x");
+    assert_eq!(Target::Ratio(3.0).show("s"), "3x");
 }
 
 #[test]
