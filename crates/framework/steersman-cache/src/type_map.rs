@@ -28,8 +28,8 @@ struct TypeValue {
 }
 
 impl TypeMap {
-    /// Returns the value of this type, if present. Marks the value as used, and as permanent if
-    /// `permanent` is set.
+    /// Returns the value of type `T`, if present, and marks it as used, so that the next [`sweep`](Self::sweep) keeps
+    /// it. If `permanent` is set, every later sweep keeps it.
     pub(crate) fn get<T: Any>(&self, permanent: bool) -> Option<&T> {
         let of = TypeId::of::<T>();
         let value = self.values.iter().find(|value| value.of == of)?;

@@ -14,8 +14,8 @@ pub(crate) struct WrittenVersions {
 }
 
 impl WrittenVersions {
-    /// Records a write of a kind at a version. If the version is unset or cannot be ordered, later first lists read the
-    /// newest state.
+    /// Records the version of a write of a kind, so that the first list of an informer that starts later includes the
+    /// write. If the version is unset or cannot be ordered, this list reads the newest state.
     pub(crate) fn raise(&self, gvk: &Gvk, version: &ResourceVersion) {
         let mut newest = self.newest.lock();
         let known = newest.entry(gvk.clone());

@@ -277,7 +277,8 @@ impl ObjectRequests {
         self.last.len() + usize::from(self.deleted.is_some())
     }
 
-    /// Raises `after` to the newest version that an apply or a delete has recorded for this object.
+    /// Raises `after`, the version that the cache must have passed before a delete is forgotten, to the newest version
+    /// that an apply to this object is known to have left.
     fn raise_to(&self, after: &mut DeletedAfter) {
         raise(after, self.deleted.iter().flatten().next());
         for known in &self.last {

@@ -100,7 +100,7 @@ impl Controller {
         self.field_manager.as_deref()
     }
 
-    /// Returns whether the controller runs on every replica; see
+    /// Returns whether the controller runs on every replica, and not on the leader only; see
     /// [`ControllerBuilder::on_every_replica`](crate::ControllerBuilder::on_every_replica).
     pub fn runs_on_every_replica(&self) -> bool {
         self.on_every_replica

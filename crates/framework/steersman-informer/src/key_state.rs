@@ -17,7 +17,7 @@ pub struct KeyState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
-    /// The object's uid.
+    /// The uid, which distinguishes the object from earlier and later objects with the same key.
     pub uid: String,
     /// The object's resource version.
     pub version: ResourceVersion,

@@ -12,8 +12,8 @@ use steersman_object::{Kind, Object};
 use super::change::encode;
 use crate::error::Error;
 
-/// Returns whether the Rust type of `object` has a field `status`. In a type without this field, a closure cannot
-/// change the status.
+/// Returns whether the Rust type of `object` has a field `status`. Without this field, the user's closure that changes
+/// the object before a write cannot change its status.
 pub(crate) fn has_status<K: Object>(kind: &Kind, object: &K) -> Result<bool, Error> {
     let fields = Cell::new(None);
     // The result is always an error: `FieldNames` only records the names of the fields that the type asks for.

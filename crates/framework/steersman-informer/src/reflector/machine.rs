@@ -47,7 +47,8 @@ pub(crate) struct ReflectorMachine {
     broken_streams: u32,
     /// Whether a continue token expired, so that the next list is requested as one page.
     unpaged: bool,
-    /// The number of expirations since the last healthy watch (REFL-5).
+    /// The number of requests since the last healthy watch (see [`WELL`]) with a resource version or a continue token
+    /// that had expired or was unknown to the server (REFL-5).
     expired: u32,
     /// The number of refused or failed watches since the last healthy one.
     refused: u32,

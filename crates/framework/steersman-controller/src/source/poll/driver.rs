@@ -1,4 +1,4 @@
-//! Driver: calls the function of a poll, and requests the objects with a changed state.
+//! Driver: polls an external state of each object by the user's function, and adds a request if the state has changed.
 
 use std::any::Any;
 use std::collections::HashMap;

@@ -100,7 +100,8 @@ impl<'a> IgnoredFields<'a> {
             return self.twice.iter().cloned().chain(unknown).collect();
         };
         let messages = in_vain(self.body, &paths);
-        // `in_vain` finds a field by its path in the body's text. A field that it misses is reported after all others.
+        // `in_vain` returns the messages about the fields that it finds in the body, in the order of the body. The
+        // messages about the other unknown fields follow at the end.
         let is_lost = |one: &String| !messages.contains(one);
         let lost: Vec<String> = unknown.into_iter().filter(is_lost).collect();
         messages.into_iter().chain(lost).collect()
