@@ -39,7 +39,9 @@ fn cell(figure: &Figure) -> String {
         if at == 0
             && let Some(ratio) = figure.ratio().filter(|ratio| ratio.is_finite())
         {
-            let _ = write!(text, ": {ratio:.1}x");
+            // Two digits show a ratio below one beside its target.
+            let digits = if ratio < 1.0 { 2 } else { 1 };
+            let _ = write!(text, ": {ratio:.digits$}x");
         }
     }
     text

@@ -32,6 +32,8 @@ pub(super) fn build(root: &Path, platform: &Platform, program: &str) -> Result<P
         // Compilers of C write the time of the build into the allocator, unless this names another one. The same for
         // each commit, because cargo does not compile C again for it.
         .env("SOURCE_DATE_EPOCH", "0")
+        // `cargo steersman` then does not look for its sources on the machine that made it.
+        .env("CARGO_STEERSMAN_PACKED", "1")
         .env_remove("RUSTFLAGS")
         .env("CARGO_ENCODED_RUSTFLAGS", flags(root, folder, platform));
     if let Some((variable, linker)) = cross_linker(target)? {
@@ -48,13 +50,28 @@ pub(super) fn build(root: &Path, platform: &Platform, program: &str) -> Result<P
         ));
     }
     let path = folder.join(target).join(PROFILE).join(program);
-    if platform.is_linux() && !elf::is_static(&read(&path)?) {
+    let bytes = read(&path)?;
+    if holds_sources(&bytes, root) {
+        return Err(format!(
+            "{}: the program holds a path below {}: leave it out if `CARGO_STEERSMAN_PACKED` is set",
+            path.display(),
+            root.display()
+        ));
+    }
+    if platform.is_linux() && !elf::is_static(&bytes) {
         return Err(format!(
             "{}: the program needs a dynamic loader; build it with `-C target-feature=+crt-static`",
             path.display()
         ));
     }
     Ok(path)
+}
+
+/// Returns whether a program holds the path of a crate of this workspace.
+fn holds_sources(program: &[u8], root: &Path) -> bool {
+    let path = root.join("crates");
+    let path = path.as_os_str().as_encoded_bytes();
+    program.windows(path.len()).any(|part| part == path)
 }
 
 fn check_standard_library(target: &str) -> Result<(), String> {
@@ -148,6 +165,13 @@ mod tests {
             error.contains("`rustup target add no-such-target`"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_path_of_the_sources_is_found_in_a_program() {
+        let program = b"\0/src/crates/tools/x\0./crates/server\0";
+        assert!(holds_sources(program, Path::new("/src")));
+        assert!(!holds_sources(program, Path::new("/elsewhere")));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Packs the command `cargo steersman`, in an archive with the names that `cargo binstall` looks for.
+//! Packs the command `cargo steersman`, in an archive that `cargo binstall` unpacks by the metadata of the crate.
 
 use std::path::Path;
 use std::process::Command;

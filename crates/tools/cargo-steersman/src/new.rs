@@ -12,7 +12,12 @@ use crate::scaffold::{CrateSource, operator};
 use crate::screen::say;
 use crate::shell_words::path_word;
 
-const OWN_SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
+/// The folder of the sources that this command was compiled from; `None` in a package of `cargo xtask dist`, which holds
+/// no path of the machine that made it.
+const OWN_SOURCES: Option<&str> = match option_env!("CARGO_STEERSMAN_PACKED") {
+    Some(_) => None,
+    None => Some(concat!(env!("CARGO_MANIFEST_DIR"), "/../../..")),
+};
 
 pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
     let program = ProgramName::new(&args.name)?;
@@ -23,7 +28,9 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
     let source = match &args.steersman_path {
         Some(path) => sources(path)?,
         None if args.released => released(),
-        None => sources(Path::new(OWN_SOURCES)).unwrap_or_else(|_| released()),
+        None => OWN_SOURCES
+            .and_then(|path| sources(Path::new(path)).ok())
+            .unwrap_or_else(released),
     };
     let folder = match args.into == Path::new(".") {
         true => PathBuf::from(&args.name),

@@ -446,11 +446,15 @@ fn a_write_fails_if_its_runtime_ends_before_the_answer() {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().start_paused(true).build().unwrap();
     let world = runtime.block_on(async { World::new() });
+    let late = Duration::from_secs(3600);
+    let _delay = world
+        .server
+        .faults()
+        .delay(Verb::Create, "configmaps", late);
     let object = config("a");
     let mut create = Box::pin(world.client.create(&object));
-    let entered = runtime.enter();
-    assert!((&mut create).now_or_never().is_none());
-    drop(entered);
+    let waited = async { timeout(Duration::from_secs(1), &mut create).await };
+    assert!(runtime.block_on(waited).is_err());
     drop(runtime);
     let error = create.now_or_never().unwrap().unwrap_err();
     let text = error.to_string();
