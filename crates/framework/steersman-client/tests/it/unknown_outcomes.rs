@@ -445,12 +445,15 @@ async fn under_process_consistency_reads_ask_about_all_unknown_writes() {
 fn a_write_fails_if_its_runtime_ends_before_the_answer() {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().start_paused(true).build().unwrap();
-    let world = runtime.block_on(async { World::new() });
-    let late = Duration::from_secs(3600);
-    let _delay = world
-        .server
-        .faults()
-        .delay(Verb::Create, "configmaps", late);
+    let (world, _delay) = runtime.block_on(async {
+        let world = World::new();
+        let late = Duration::from_secs(20);
+        let delay = world
+            .server
+            .faults()
+            .delay(Verb::Create, "configmaps", late);
+        (world, delay)
+    });
     let object = config("a");
     let mut create = Box::pin(world.client.create(&object));
     let waited = async { timeout(Duration::from_secs(1), &mut create).await };
