@@ -146,7 +146,7 @@ fn cross_linker(target: &str) -> Result<Option<(String, String)>, String> {
 mod tests {
     use std::path::Path;
 
-    use super::{Platform, check_standard_library, cross_linker, flags};
+    use super::{Platform, check_standard_library, cross_linker, flags, holds_sources};
 
     #[test]
     fn a_target_without_a_linker_is_refused_with_the_variable() {
