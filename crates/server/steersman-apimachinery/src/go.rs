@@ -190,7 +190,7 @@ pub fn print(value: &Value) -> String {
     }
 }
 
-/// Prints a list of values as [`print`] prints an array.
+/// Prints a list of values as [`print()`] prints an array.
 pub fn print_list(items: &[Value]) -> String {
     let printed: Vec<String> = items.iter().map(print).collect();
     format!("[{}]", printed.join(" "))
