@@ -24,7 +24,11 @@ const GAUGES: [(&str, &str, ReadGauge); 6] = [
     (
         "process_resident_memory_bytes",
         "Resident memory size in bytes.",
-        |_| Some(as_f64(number_in("status", "VmRSS:")?.checked_mul(1024)?)),
+        |_| {
+            Some(as_f64(
+                number_in("/proc/self/status", "VmRSS:")?.checked_mul(1024)?,
+            ))
+        },
     ),
     (
         "process_virtual_memory_bytes",
@@ -50,7 +54,7 @@ const GAUGES: [(&str, &str, ReadGauge); 6] = [
         "process_max_fds",
         "Maximum number of open file descriptors.",
         // A limit that is the word `unlimited` has no value.
-        |_| number_in("limits", "Max open files").map(as_f64),
+        |_| number_in("/proc/self/limits", "Max open files").map(as_f64),
     ),
 ];
 
@@ -130,9 +134,9 @@ fn as_f64(number: u64) -> f64 {
     number as f64
 }
 
-/// Returns the number behind `name` in a file of this process.
+/// Returns the number behind `name` at the start of a line in a file.
 fn number_in(file: &str, name: &str) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/self/{file}")).ok()?;
+    let text = fs::read_to_string(file).ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     value.split_ascii_whitespace().next()?.parse().ok()
 }
@@ -155,11 +159,7 @@ fn boot_seconds() -> Option<f64> {
     if let Some(boot) = BOOT.get() {
         return Some(*boot);
     }
-    let kernel = fs::read_to_string("/proc/stat").ok()?;
-    let seconds = kernel
-        .lines()
-        .find_map(|line| line.strip_prefix("btime "))?;
-    let boot = as_f64(seconds.trim().parse().ok()?);
+    let boot = number_in("/proc/stat", "btime ").map(as_f64)?;
     Some(*BOOT.get_or_init(|| boot))
 }
 

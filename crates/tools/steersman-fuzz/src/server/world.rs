@@ -89,9 +89,9 @@ impl World {
         let guard = runtime.enter();
         let server = ApiServer::new();
         drop(guard);
-        let definition = serde_json::from_str(DEFINITION).expect("JSON");
+        let definition = serde_json::from_str(DEFINITION).expect("definition.json is JSON");
         server.install_crd(definition).expect("a valid definition");
-        let objects: Vec<Value> = serde_json::from_str(OBJECTS).expect("JSON");
+        let objects: Vec<Value> = serde_json::from_str(OBJECTS).expect("objects.json is JSON");
         for object in objects {
             server.create(object).expect("a valid object");
         }

@@ -205,13 +205,15 @@ fn resource(kind: &ExternalKind, root: &str) -> String {
     } else {
         "ClusterResourceScope"
     };
+    // The names are from a file: as literals, they stay names whatever they contain.
+    let literal = |name: &str| format!("{name:?}");
     RESOURCE
         .replace("{{type}}", root)
         .replace("{{scope}}", scope)
-        .replace("{{kind}}", &kind.kind)
-        .replace("{{group}}", &kind.group)
-        .replace("{{version}}", &kind.version)
-        .replace("{{plural}}", &kind.plural)
+        .replace("{{kind}}", &literal(&kind.kind))
+        .replace("{{group}}", &literal(&kind.group))
+        .replace("{{version}}", &literal(&kind.version))
+        .replace("{{plural}}", &literal(&kind.plural))
 }
 
 fn is_condition(schema: &Value) -> bool {
@@ -227,4 +229,33 @@ fn is_condition(schema: &Value) -> bool {
 
 fn names_in(list: &Value) -> Vec<&str> {
     json_items(list).filter_map(Value::as_str).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_a_definition_become_literals() {
+        let kind = ExternalKind {
+            group: "a\\b".to_owned(),
+            version: "v1".to_owned(),
+            kind: r#"Ba"ckup"#.to_owned(),
+            plural: "backups".to_owned(),
+            is_namespaced: true,
+            schema: Value::Null,
+            definition: Value::Null,
+        };
+        let source = resource(&kind, "Backup");
+        for line in [
+            "impl Resource for Backup {",
+            "type Scope = k8s_openapi::NamespaceResourceScope;",
+            r#"Cow::Borrowed("Ba\"ckup")"#,
+            r#"Cow::Borrowed("a\\b")"#,
+            r#"Cow::Borrowed("v1")"#,
+            r#"Cow::Borrowed("backups")"#,
+        ] {
+            assert!(source.contains(line), "{line} is missing:\n{source}");
+        }
+    }
 }
