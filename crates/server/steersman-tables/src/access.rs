@@ -12,10 +12,7 @@ pub(super) const BINDINGS: Columns = Columns {
         AGE,
         wide("Users", "Users that the role is granted to."),
         wide("Groups", "Groups that the role is granted to."),
-        wide(
-            "ServiceAccounts",
-            "Service accounts that the role is granted to.",
-        ),
+        wide("ServiceAccounts", "Accounts that the role is granted to."),
     ],
     row: |binding, _| {
         let role = at(binding, "roleRef").unwrap_or(&Value::Null);
@@ -47,14 +44,8 @@ pub(super) const SIGNING_REQUESTS: Columns = Columns {
         AGE,
         shown("SignerName", "Signer of the certificate."),
         shown("Requestor", "User that created the request."),
-        shown(
-            "RequestedDuration",
-            "Requested lifetime of the certificate.",
-        ),
-        shown(
-            "Condition",
-            "Whether the request is approved and the certificate issued.",
-        ),
+        shown("RequestedDuration", "Lifetime of the certificate."),
+        shown("Condition", "State of approval and of issuance."),
     ],
     row: |request, _| {
         let lasts = at(request, "spec.expirationSeconds").and_then(Value::as_i64);

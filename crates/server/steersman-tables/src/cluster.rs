@@ -20,10 +20,7 @@ pub(super) const SECRETS: Columns = Columns {
 };
 
 pub(super) const NAMESPACES: Columns = Columns {
-    headings: &[
-        shown("Status", "Whether the namespace is active or terminating."),
-        AGE,
-    ],
+    headings: &[shown("Status", "Active or Terminating."), AGE],
     row: |namespace, _| json!([text(namespace, "status.phase")]),
 };
 
@@ -118,16 +115,9 @@ pub(super) const COMPONENTS: Columns = Columns {
 pub(super) const PRIORITY_CLASSES: Columns = Columns {
     headings: &[
         shown("Value", "Priority of the pods.").integer(),
-        shown(
-            "Global-Default",
-            "Whether this is the class of pods without one.",
-        )
-        .boolean(),
+        shown("Global-Default", "Default for all pods.").boolean(),
         AGE,
-        shown(
-            "PreemptionPolicy",
-            "Whether its pods preempt pods of lower priority.",
-        ),
+        shown("PreemptionPolicy", "Whether its pods preempt others."),
     ],
     row: |class, _| {
         json!([

@@ -36,10 +36,7 @@ impl Heading {
     /// The column of the object's name.
     pub(super) const NAME: Self = Self {
         format: "name",
-        ..shown(
-            "Name",
-            "Name of the object, unique among those of its kind and namespace.",
-        )
+        ..shown("Name", "Name, unique per kind and namespace.")
     };
 
     pub(super) const fn integer(mut self) -> Self {

@@ -8,10 +8,7 @@ use super::columns::{AGE, Columns, shown};
 const UNKNOWN: &str = "<unknown>";
 
 pub(super) const RESOURCE_CLAIMS: Columns = Columns {
-    headings: &[
-        shown("State", "Whether devices are allocated and reserved."),
-        AGE,
-    ],
+    headings: &[shown("State", "Allocation and reservation."), AGE],
     row: |claim, _| {
         let going = is_set(claim, "metadata.deletionTimestamp");
         let mut states = Vec::new();

@@ -202,10 +202,7 @@ pub(super) const SERVICE_CIDRS: Columns = Columns {
 
 /// The columns of IPAddresses. Their rows have a cell for the age, but no heading for it.
 pub(super) const IP_ADDRESSES: Columns = Columns {
-    headings: &[shown(
-        "ParentRef",
-        "Object that the address is allocated to.",
-    )],
+    headings: &[shown("ParentRef", "Object that has the address.")],
     row: |address, now| {
         let parent = at(address, "spec.parentRef").filter(|it| it.is_object());
         let parent = parent.map(|it| {

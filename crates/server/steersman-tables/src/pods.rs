@@ -9,26 +9,14 @@ use super::columns::{AGE, Columns, shown, wide};
 
 pub(super) const PODS: Columns = Columns {
     headings: &[
-        shown(
-            "Ready",
-            "Number of ready containers, and of all containers.",
-        ),
+        shown("Ready", "Number of ready and of all containers."),
         shown("Status", "State of the pod's containers, in one word."),
-        shown(
-            "Restarts",
-            "Number of container restarts, and time since the last.",
-        ),
+        shown("Restarts", "Number of restarts, and time since the last."),
         AGE,
         wide("IP", "Address of the pod."),
         wide("Node", "Node that runs the pod."),
-        wide(
-            "Nominated Node",
-            "Node on which pods are preempted for this pod.",
-        ),
-        wide(
-            "Readiness Gates",
-            "Additional conditions for the pod to be ready.",
-        ),
+        wide("Nominated Node", "Node with pods that it preempts."),
+        wide("Readiness Gates", "Further conditions for readiness."),
     ],
     row: |pod, now| {
         let summary = Summary::of(pod);

@@ -101,11 +101,7 @@ pub(super) const BUDGETS: Columns = Columns {
     headings: &[
         shown("Min Available", "Minimum number of available pods."),
         shown("Max Unavailable", "Maximum number of unavailable pods."),
-        shown(
-            "Allowed Disruptions",
-            "Number of pods that may be evicted now.",
-        )
-        .integer(),
+        shown("Allowed Disruptions", "Pods that may be evicted now.").integer(),
         AGE,
     ],
     row: |budget, _| {

@@ -12,10 +12,7 @@ pub(super) const VOLUMES: Columns = Columns {
     headings: &[
         shown("Capacity", "Size of the volume."),
         shown("Access Modes", "How the volume can be mounted."),
-        shown(
-            "Reclaim Policy",
-            "Treatment of the volume after its claim is deleted.",
-        ),
+        shown("Reclaim Policy", "Treatment of a released volume."),
         shown("Status", "Whether the volume is bound."),
         shown("Claim", "Claim that the volume is bound to."),
         shown("StorageClass", "Class that the volume is of."),
@@ -118,14 +115,8 @@ pub(super) const STORAGE_CLASSES: Columns = Columns {
     headings: &[
         Heading::NAME,
         shown("Provisioner", "Provisioner of the volumes."),
-        shown(
-            "ReclaimPolicy",
-            "Treatment of a volume after its claim is deleted.",
-        ),
-        shown(
-            "VolumeBindingMode",
-            "When volumes are provisioned and bound.",
-        ),
+        shown("ReclaimPolicy", "Treatment of released volumes."),
+        shown("VolumeBindingMode", "When volumes are created and bound."),
         shown("AllowVolumeExpansion", "Whether volumes can grow."),
         AGE,
     ],
@@ -178,32 +169,17 @@ pub(super) const ATTACHMENTS: Columns = Columns {
 };
 
 pub(super) const CSI_NODES: Columns = Columns {
-    headings: &[
-        shown("Drivers", "Number of drivers on the node.").integer(),
-        AGE,
-    ],
+    headings: &[shown("Drivers", "Number of drivers.").integer(), AGE],
     row: |node, _| json!([list(node, "spec.drivers").len()]),
 };
 
 pub(super) const CSI_DRIVERS: Columns = Columns {
     headings: &[
         shown("AttachRequired", "Whether volumes are attached first.").boolean(),
-        shown(
-            "PodInfoOnMount",
-            "Whether the driver gets information about the pod.",
-        )
-        .boolean(),
-        shown(
-            "StorageCapacity",
-            "Whether the driver reports its storage capacity.",
-        )
-        .boolean(),
+        shown("PodInfoOnMount", "Whether the driver gets the pod's data.").boolean(),
+        shown("StorageCapacity", "Whether the driver reports capacity.").boolean(),
         shown("TokenRequests", "Audiences of the driver's tokens."),
-        shown(
-            "RequiresRepublish",
-            "Whether volumes are republished periodically.",
-        )
-        .boolean(),
+        shown("RequiresRepublish", "Whether volumes are republished.").boolean(),
         shown("Modes", "Supported volume lifecycle modes."),
         AGE,
     ],

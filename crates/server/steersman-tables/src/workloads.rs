@@ -84,10 +84,7 @@ pub(super) const DAEMON_SETS: Columns = Columns {
 pub(super) const JOBS: Columns = Columns {
     headings: &[
         shown("Status", "Whether the job runs, is complete or failed."),
-        shown(
-            "Completions",
-            "Number of succeeded pods, and of desired ones.",
-        ),
+        shown("Completions", "Number of succeeded and desired pods."),
         shown("Duration", "Time since the job started, or until it ended."),
         AGE,
         CONTAINERS,
