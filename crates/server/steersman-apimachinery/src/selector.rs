@@ -369,5 +369,42 @@ fn unescape(value: &str) -> Result<String, String> {
     Ok(out)
 }
 
+/// Returns a selector as text: from a LabelSelector, from a map of labels, or from text. The terms are sorted by key.
+pub fn selector_text(selector: &Value) -> String {
+    fn text(value: &Value) -> &str {
+        value.as_str().unwrap_or_default()
+    }
+    if let Some(text) = selector.as_str() {
+        return text.to_owned();
+    }
+    let plain = selector.get("matchLabels").is_none() && selector.get("matchExpressions").is_none();
+    let labels = if plain {
+        selector
+    } else {
+        &selector["matchLabels"]
+    };
+    let labels = labels.as_object().into_iter().flatten();
+    let labels = labels.map(|(key, value)| (key.as_str(), format!("{key}={}", text(value))));
+    let mut terms: Vec<(&str, String)> = labels.collect();
+    let expressions = selector["matchExpressions"].as_array();
+    for one in expressions.into_iter().flatten() {
+        let key = text(&one["key"]);
+        let values = one["values"].as_array().into_iter().flatten();
+        let mut values: Vec<&str> = values.filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let values = values.join(",");
+        let term = match text(&one["operator"]) {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        };
+        terms.push((key, term));
+    }
+    terms.sort();
+    let terms: Vec<String> = terms.into_iter().map(|(_, term)| term).collect();
+    terms.join(",")
+}
+
 #[cfg(test)]
 mod tests;

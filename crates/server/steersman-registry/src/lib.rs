@@ -59,7 +59,6 @@ mod verbs;
 mod subresources;
 mod controllers;
 
-pub use objects::scale::selector_text;
 pub use requests::metadata::{members as members_of, of as metadata_of, time as time_text};
 
 pub use requests::rng::Rng;

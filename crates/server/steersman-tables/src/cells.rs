@@ -1,6 +1,7 @@
 //! Machine: functions to read cells from objects, which the columns of several kinds share.
 
 use serde_json::Value;
+use steersman_apimachinery::selector::selector_text;
 
 pub(super) const NONE: &str = "<none>";
 
@@ -64,42 +65,19 @@ pub(super) fn labels(value: Option<&Value>) -> String {
     let Some(Value::Object(map)) = value else {
         return NONE.to_owned();
     };
+    let pair = |(key, value): (&String, &Value)| {
+        let value = value.as_str().unwrap_or_default();
+        format!("{key}={value}")
+    };
     let pairs: Vec<String> = map.iter().map(pair).collect();
     joined(&pairs, NONE)
 }
 
-/// Formats a label as `a=b`.
-fn pair((key, value): (&String, &Value)) -> String {
-    format!("{key}={}", value.as_str().unwrap_or_default())
-}
-
 /// Formats a label selector, with sorted keys and values, or `<none>`.
 pub(super) fn selector(value: Option<&Value>) -> String {
-    let Some(selector) = value else {
-        return NONE.to_owned();
-    };
-    let mut terms: Vec<(&str, String)> = Vec::new();
-    if let Some(Value::Object(map)) = selector.get("matchLabels") {
-        terms.extend(map.iter().map(|label| (label.0.as_str(), pair(label))));
-    }
-    for expression in list(selector, "matchExpressions") {
-        let key = text(expression, "key");
-        let mut values = texts(expression, "values");
-        values.sort_unstable();
-        let values = values.join(",");
-        terms.push((
-            key,
-            match text(expression, "operator") {
-                "In" => format!("{key} in ({values})"),
-                "NotIn" => format!("{key} notin ({values})"),
-                "DoesNotExist" => format!("!{key}"),
-                _ => key.to_owned(),
-            },
-        ));
-    }
-    terms.sort_by_key(|(key, _)| *key);
-    let terms: Vec<String> = terms.into_iter().map(|(_, term)| term).collect();
-    joined(&terms, NONE)
+    let text = value.map(selector_text);
+    text.filter(|text| !text.is_empty())
+        .unwrap_or_else(|| NONE.to_owned())
 }
 
 pub(super) const UNSET: &str = "<unset>";

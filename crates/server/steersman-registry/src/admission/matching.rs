@@ -6,13 +6,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use steersman_apimachinery::selector::LabelSelector;
+use steersman_apimachinery::selector::{LabelSelector, selector_text};
 use steersman_apimachinery::status::Status;
 use steersman_cel::AccessAttributes;
 use steersman_schema::resource::Resource;
 
 use super::attributes::WriteAdmission;
-use crate::objects::scale::selector_text;
 use crate::policies::policy::{ExpressionVariables, RequestAuthorizer};
 use crate::state::registry::Registry;
 use crate::webhook::{KindName, RegisteredWebhook, ResourceName, ReviewRequest};

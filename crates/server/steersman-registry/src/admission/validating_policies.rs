@@ -7,14 +7,13 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use steersman_apimachinery::selector::LabelSelector;
+use steersman_apimachinery::selector::{LabelSelector, selector_text};
 use steersman_apimachinery::status::{Cause, Status};
 use steersman_schema::resource::Resource;
 use steersman_store::Stored;
 
 use super::attributes::WriteAdmission;
 use super::matching::States;
-use crate::objects::scale::selector_text;
 use crate::policies::policy::{Binding, BoundPolicy, Constraints, Policy};
 use crate::policies::validation::Objection;
 use crate::state::registry::Registry;

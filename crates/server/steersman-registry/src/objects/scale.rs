@@ -1,6 +1,7 @@
 //! Machine: the `scale` subresource: reads an `autoscaling/v1` Scale from an object, and writes it back.
 
 use serde_json::{Map, Value, json};
+use steersman_apimachinery::selector::selector_text;
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_schema::resource::Resource;
 use steersman_schema::types::TypeRef;
@@ -10,7 +11,6 @@ use crate::requests::intake::FieldValidation;
 use crate::requests::options::{Subresource, VersionedObject};
 use crate::requests::{metadata, request_kinds};
 use crate::state::registry::Registry;
-use crate::values::{items, text, texts};
 
 pub(crate) fn scale_object(
     resource: &Resource,
@@ -129,37 +129,4 @@ pub(crate) fn type_of(resource: &Resource, subresource: Subresource) -> TypeRef<
 
 fn at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
     path.iter().fold(object, |value, key| &value[key.as_str()])
-}
-
-/// Returns a selector as text: from a LabelSelector, from a map of labels, or from text.
-pub fn selector_text(selector: &Value) -> String {
-    if let Some(text) = selector.as_str() {
-        return text.to_owned();
-    }
-    let plain = selector.get("matchLabels").is_none() && selector.get("matchExpressions").is_none();
-    let labels = if plain {
-        selector
-    } else {
-        &selector["matchLabels"]
-    };
-    let mut terms: Vec<(&str, String)> = Vec::new();
-    for (key, value) in labels.as_object().into_iter().flatten() {
-        terms.push((key, format!("{key}={}", text(value))));
-    }
-    for one in items(&selector["matchExpressions"]) {
-        let key = text(&one["key"]);
-        let mut values: Vec<&str> = texts(&one["values"]).collect();
-        values.sort_unstable();
-        let values = values.join(",");
-        let term = match text(&one["operator"]) {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "DoesNotExist" => format!("!{key}"),
-            _ => key.to_owned(),
-        };
-        terms.push((key, term));
-    }
-    terms.sort();
-    let terms: Vec<String> = terms.into_iter().map(|(_, term)| term).collect();
-    terms.join(",")
 }

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use steersman_apimachinery::selector::LabelSelector;
+use steersman_apimachinery::selector::{LabelSelector, selector_text};
 use steersman_apimachinery::status::{Cause, Details, GroupResource, Status};
 use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
 use crate::objects::conditions;
-use crate::objects::scale::selector_text;
 use crate::requests::metadata;
 use crate::requests::options::{DeleteOptions, ObjectTarget, WriteOptions};
 use crate::state::registry::Registry;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fnv::FnvHasher;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use steersman_apimachinery::selector::LabelSelector;
+use steersman_apimachinery::selector::{LabelSelector, selector_text};
 use steersman_store::Stored;
 
 pub(crate) type NamespacedName = (Arc<str>, Arc<str>);
@@ -360,7 +360,7 @@ pub(crate) fn label_selector(selector: &Value) -> Option<LabelSelector> {
     if !selector.is_object() {
         return None;
     }
-    LabelSelector::parse(&steersman_registry::selector_text(selector)).ok()
+    LabelSelector::parse(&selector_text(selector)).ok()
 }
 
 /// Returns a JSON number as an integer; `default` for another value.
