@@ -50,21 +50,21 @@ impl Registry {
         }
     }
 
-    fn policy_of(&self, namespace: &str) -> Option<(NamespacePolicy, bool)> {
+    fn policy_of(&self, namespace: &str) -> Option<NamespacePolicy> {
         let found = self.object(("", "namespaces"), "", namespace)?;
         // A namespace without these labels, as most are, is skipped without decoding the object.
         let mut levels = policy::LEVELS.iter();
         levels.find(|key| found.label(key).is_some())?;
-        let mut errors = Vec::new();
-        let policy = NamespacePolicy::of(&found.look()["metadata"]["labels"], &mut errors)?;
-        Some((policy, errors.is_empty()))
+        let object = found.look();
+        let labels = &object["metadata"]["labels"];
+        Some(NamespacePolicy::of(labels, &mut Vec::new()))
     }
 
     fn judge_pod(&self, (admission, pod, old): AdmittedWrite<'_>) -> Result<(), Status> {
-        let Some((policy, readable)) = self.policy_of(admission.target.scope()) else {
+        let Some(policy) = self.policy_of(admission.target.scope()) else {
             return Ok(());
         };
-        if readable && policy.allows_all() || old.is_some_and(|old| !is_significant(pod, old)) {
+        if old.is_some_and(|old| !is_significant(pod, old)) {
             return Ok(());
         }
         let found = Violations::of(policy.enforce, &pod["metadata"], &pod["spec"]);
@@ -78,7 +78,7 @@ impl Registry {
 
     fn judge_template(&self, admission: &WriteAdmission<'_>, template: &Value) {
         let policy = self.policy_of(admission.target.scope());
-        if let Some((policy, _)) = policy.filter(|_| template.is_object()) {
+        if let Some(policy) = policy.filter(|_| template.is_object()) {
             self.warn_of_security(policy.warn, &template["metadata"], &template["spec"]);
         }
     }
@@ -96,7 +96,7 @@ impl Registry {
         let read = |namespace: &Value| {
             let mut errors: Vec<FieldError> = Vec::new();
             let policy = NamespacePolicy::of(&namespace["metadata"]["labels"], &mut errors);
-            (policy.unwrap_or_default(), errors)
+            (policy, errors)
         };
         let (policy, errors) = read(namespace);
         let before = old.map(read);

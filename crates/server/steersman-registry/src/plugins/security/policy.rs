@@ -40,28 +40,21 @@ pub(super) struct Standard {
 pub(super) struct NamespacePolicy {
     /// The standard that Pods must meet: a Pod that violates it is refused.
     pub(super) enforce: Standard,
-    /// The standard of the label `audit`. Violations would go to the audit log, which this server does not have.
-    pub(super) audit: Standard,
     /// The standard of the label `warn`: a violation becomes a warning for the client.
     pub(super) warn: Standard,
 }
 
 impl NamespacePolicy {
-    /// Parses the pod security labels of a namespace; `None` if there are none. Invalid labels are added to `errors`;
-    /// an invalid level in `enforce` counts as `restricted`, so that no Pod passes by mistake.
-    pub(super) fn of(labels: &Value, errors: &mut Vec<FieldError>) -> Option<Self> {
-        const PREFIX: &str = "pod-security.kubernetes.io/";
-        let labels = labels.as_object()?;
-        if !labels.keys().any(|key| key.starts_with(PREFIX)) {
-            return None;
-        }
+    /// Parses the pod security labels of a namespace. Invalid labels are added to `errors`; an invalid level in
+    /// `enforce` counts as `restricted`, so that no Pod passes by mistake.
+    pub(super) fn of(labels: &Value, errors: &mut Vec<FieldError>) -> Self {
         let mut read = |mode: &str, fallback: StandardLevel| {
             let mut refuse = |key: &str, value: &Value, detail: &str| {
                 let field = format!("metadata.labels[{key}]");
                 errors.push(FieldError::invalid(field, &value.to_string(), detail));
             };
             let mut standard = Standard::default();
-            let key = format!("{PREFIX}{mode}");
+            let key = format!("pod-security.kubernetes.io/{mode}");
             if let Some(value) = labels.get(&key) {
                 let known = NAMES.iter().find(|(name, _)| value == name);
                 standard.level = known.map_or(fallback, |(_, level)| *level);
@@ -79,17 +72,11 @@ impl NamespacePolicy {
             }
             standard
         };
-        Some(Self {
-            enforce: read("enforce", StandardLevel::Restricted),
-            audit: read("audit", StandardLevel::Privileged),
-            warn: read("warn", StandardLevel::Privileged),
-        })
-    }
-
-    pub(super) fn allows_all(&self) -> bool {
-        [self.enforce, self.audit, self.warn]
-            .iter()
-            .all(|standard| standard.level == StandardLevel::Privileged)
+        let enforce = read("enforce", StandardLevel::Restricted);
+        // Only checks the label: this server has no audit log.
+        read("audit", StandardLevel::Privileged);
+        let warn = read("warn", StandardLevel::Privileged);
+        Self { enforce, warn }
     }
 }
 
@@ -124,7 +111,7 @@ mod tests {
     fn security_labels_are_parsed() {
         let read = |labels: Value| {
             let mut errors = Vec::new();
-            let policy = NamespacePolicy::of(&labels, &mut errors).unwrap_or_default();
+            let policy = NamespacePolicy::of(&labels, &mut errors);
             let messages: Vec<String> = errors
                 .iter()
                 .map(|error| format!("{}: {}", error.field, error.message))
