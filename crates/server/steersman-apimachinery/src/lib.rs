@@ -26,7 +26,7 @@
 //! - [`patterns`] reads regular expressions in Go's syntax, for schemas and expressions.
 //! - [`quantity`], [`zones`], [`times`], [`indexes`] and [`schedule`] read amounts, time zones, times, the indexes of
 //!   Jobs and the schedules of CronJobs.
-//! - [`selector`] parses label and field selectors.
+//! - [`selector`] parses label and field selectors, and [`conditions`] are those in the status of an object.
 //! - [`versions`] is the order of the versions of a group, and [`verbs`] that of the verbs of permissions.
 
 pub mod go;
@@ -43,5 +43,6 @@ pub mod times;
 pub mod indexes;
 pub mod schedule;
 pub mod selector;
+pub mod conditions;
 pub mod versions;
 pub mod verbs;

@@ -23,6 +23,7 @@ pub use fields::decode;
 pub use openapi::unknown_formats;
 
 use bytes::Bytes;
+use steersman_apimachinery::conditions;
 use steersman_apimachinery::names::NameRule;
 use steersman_apimachinery::versions::compare_versions;
 use steersman_schema::builtin::CUSTOM_VERBS;
@@ -113,69 +114,34 @@ pub fn rule_costs(crd: &Value) -> Vec<RuleCost> {
 /// Returns whether the definition is served.
 #[must_use]
 pub fn is_established(crd: &Value) -> bool {
-    holds(crd, "Established")
+    conditions::holds(crd, "Established")
 }
 
 /// Returns whether the objects of a terminating definition are being deleted.
 #[must_use]
 pub fn is_in_cleanup(crd: &Value) -> bool {
-    condition(crd, "Terminating").is_some_and(|one| one["reason"] == CLEANUP)
-}
-
-fn holds(crd: &Value, kind: &str) -> bool {
-    condition(crd, kind).is_some_and(|one| one["status"] == "True")
-}
-
-fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a Value> {
-    let conditions = crd["status"]["conditions"].as_array()?;
-    conditions.iter().find(|one| one["type"] == kind)
-}
-
-/// Sets one condition. Its transition time stays if its status stays.
-pub fn set_condition(crd: &mut Value, kind: &str, holds: bool, why: (&str, &str), now: &str) {
-    let status = if holds { "True" } else { "False" };
-    let Some(written) = part(crd, "status") else {
-        return;
-    };
-    if !written["conditions"].is_array() {
-        put(written, "conditions", json!([]));
-    }
-    let Some(list) = written["conditions"].as_array_mut() else {
-        return;
-    };
-    let made = |since: &str| {
-        json!({"type": kind, "status": status, "lastTransitionTime": since,
-            "reason": why.0, "message": why.1})
-    };
-    match list.iter_mut().find(|one| one["type"] == kind) {
-        Some(one) => {
-            let since = one["lastTransitionTime"].as_str().unwrap_or(now).to_owned();
-            let kept = one["status"] == status;
-            *one = made(if kept { &since } else { now });
-        }
-        None => list.push(made(now)),
-    }
+    conditions::find(crd, "Terminating").is_some_and(|one| one["reason"] == CLEANUP)
 }
 
 /// Accepts the definition's names, as the naming and establishing controllers do.
 pub fn accept(crd: &mut Value, names: Value, now: &str) {
     let why = ("NoConflicts", "no conflicts found");
-    set_condition(crd, "NamesAccepted", true, why, now);
+    conditions::set(crd, "NamesAccepted", true, why, now);
     let why = (
         "InitialNamesAccepted",
         "the initial names have been accepted",
     );
-    set_condition(crd, "Established", true, why, now);
+    conditions::set(crd, "Established", true, why, now);
     set_names(crd, names);
 }
 
 /// Refuses some of the definition's names because another definition of the group has them. `names`
 /// are the names that are accepted. An established definition stays established.
 pub fn refuse_names(crd: &mut Value, names: Value, why: (&str, &str), now: &str) {
-    set_condition(crd, "NamesAccepted", false, why, now);
+    conditions::set(crd, "NamesAccepted", false, why, now);
     if !is_established(crd) {
         let why = ("NotAccepted", "not all names are accepted");
-        set_condition(crd, "Established", false, why, now);
+        conditions::set(crd, "Established", false, why, now);
     }
     set_names(crd, names);
 }
@@ -286,7 +252,7 @@ fn resource(crd: &Value, version: &Value, newest: &str, schemas: &StoredSchemas)
         stored_schemas: schemas.clone(),
         conversion: (spec["conversion"]["strategy"] == "Webhook")
             .then(|| Arc::new(spec["conversion"]["webhook"].clone())),
-        terminating: holds(crd, "Terminating"),
+        terminating: conditions::holds(crd, "Terminating"),
         built_in: false,
         generation: Generation::OutsideMetadata,
         delete_returns_object: false,

@@ -1,7 +1,6 @@
 //! Room: functions on single objects: conversion between versions, scales, managedFields, addresses of Services, CRDs.
 
 pub(crate) mod nesting;
-pub(crate) mod conditions;
 pub(crate) mod scale;
 pub(crate) mod managed;
 pub(crate) mod field_owners;

@@ -1,6 +1,7 @@
 //! Machine: functions to read cells from objects, which the columns of several kinds share.
 
 use serde_json::Value;
+pub(super) use steersman_apimachinery::conditions::{find as condition, holds};
 use steersman_apimachinery::selector::selector_text;
 
 pub(super) const NONE: &str = "<none>";
@@ -100,17 +101,6 @@ pub(super) fn is_set(object: &Value, path: &str) -> bool {
 
 pub(super) fn boolean(object: &Value, path: &str, other: bool) -> bool {
     at(object, path).and_then(Value::as_bool).unwrap_or(other)
-}
-
-/// Returns the first condition of this type.
-pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    let mut conditions = list(object, "status.conditions").iter();
-    conditions.find(|condition| condition["type"] == kind)
-}
-
-/// Returns whether the first condition of this type is true.
-pub(super) fn holds(object: &Value, kind: &str) -> bool {
-    condition(object, kind).is_some_and(|condition| condition["status"] == "True")
 }
 
 /// Formats a number or a text as text.

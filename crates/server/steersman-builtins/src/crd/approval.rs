@@ -1,9 +1,8 @@
 //! Machine: the approval that a definition in a group of the Kubernetes project needs.
 
 use serde_json::Value;
-use steersman_apimachinery::go;
+use steersman_apimachinery::{conditions, go};
 
-use super::set_condition;
 use crate::fields::FieldPath;
 
 /// Groups that belong to the Kubernetes project.
@@ -86,7 +85,7 @@ pub fn set_approval(crd: &mut Value, now: &str) {
     let (reason, message) = approval.words(crd);
     let kind = "KubernetesAPIApprovalPolicyConformant";
     let is_given = approval == Approval::Given;
-    set_condition(crd, kind, is_given, (reason, &message), now);
+    conditions::set(crd, kind, is_given, (reason, &message), now);
 }
 
 fn annotation(crd: &Value) -> &str {

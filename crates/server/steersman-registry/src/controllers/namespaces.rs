@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
+use steersman_apimachinery::conditions;
 use steersman_schema::resource::StorageKey;
 
 use crate::requests::metadata;
@@ -135,30 +136,17 @@ impl Registry {
 
 impl RemainingContent {
     fn report(&self, namespace: &mut Value, now: Timestamp) -> bool {
-        let status = metadata::members(&mut namespace["status"]);
-        let Some(conditions) = metadata::list_in(status, "conditions") else {
-            return false;
-        };
-        let mut changed = false;
+        let before = namespace["status"]["conditions"].clone();
+        let now = metadata::time(now);
         for (name, reason, message) in CONDITIONS {
             let problem = self.problem(name);
-            let state = if problem.is_some() { "True" } else { "False" };
-            let (reason, message) = problem.unwrap_or((reason, message.to_owned()));
-            let known = conditions.iter_mut().find(|one| one["type"] == name);
-            let time = match &known {
-                Some(one) if one["status"] == state => one["lastTransitionTime"].clone(),
-                _ => Value::String(metadata::time(now)),
+            let why = match &problem {
+                Some((reason, message)) => (*reason, message.as_str()),
+                None => (reason, message),
             };
-            let new = json!({"type": name, "status": state, "lastTransitionTime": time,
-                "reason": reason, "message": message});
-            match known {
-                Some(one) if *one == new => continue,
-                Some(one) => *one = new,
-                None => conditions.push(new),
-            }
-            changed = true;
+            conditions::set(namespace, name, problem.is_some(), why, &now);
         }
-        changed
+        namespace["status"]["conditions"] != before
     }
 
     fn problem(&self, condition: &str) -> Option<(&'static str, String)> {

@@ -3,7 +3,6 @@
 //!
 //! Kubernetes source: `pkg/controller/storageversionmigrator` of 1.36.
 
-mod conditions;
 mod records;
 mod definition;
 
@@ -192,7 +191,7 @@ impl StorageMigrator {
         let due = now.tick.saturating_add(backoff(refusals));
         self.refused = is_refused.then_some((refusals, due));
         let all: Vec<Arc<Stored>> = registry.store.list(&storage, None).cloned().collect();
-        let active = |one: &&Arc<Stored>| conditions::is_active(one.lean());
+        let active = |one: &&Arc<Stored>| records::is_active(one.lean());
         let active: Vec<&Arc<Stored>> = all.iter().filter(active).collect();
         let is_active = |uid: &str| active.iter().any(|one| one.meta("uid") == uid);
         self.running.retain(|one| is_active(&one.uid));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use steersman_apimachinery::go;
 use steersman_apimachinery::status::Status;
+use steersman_apimachinery::{conditions, go};
 use steersman_builtins::crd;
 use steersman_schema::resource::{Resource, StorageKey};
 use steersman_store::Stored;
@@ -151,7 +151,7 @@ impl Registry {
             "InstanceDeletionPending",
             "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
         );
-        crd::set_condition(crd, "Terminating", true, why, &time);
+        conditions::set(crd, "Terminating", true, why, &time);
     }
 
     /// Deletes the custom resources of all deleted CRDs, and removes those CRDs that have no custom resources left.
@@ -178,7 +178,7 @@ impl Registry {
         let why = (crd::CLEANUP, "CustomResource deletion is in progress");
         let mut crd = marked.lean().clone();
         let time = metadata::time(self.now);
-        crd::set_condition(&mut crd, "Terminating", true, why, &time);
+        conditions::set(&mut crd, "Terminating", true, why, &time);
         let crd = self.own_status(resource, marked, crd);
         let put = self.put(&resource.storage, "", &marked.name, crd);
         self.serve_again(marked.lean(), &put);

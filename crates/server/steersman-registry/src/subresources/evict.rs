@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_apimachinery::conditions;
 use steersman_apimachinery::selector::{LabelSelector, selector_text};
 use steersman_apimachinery::status::{Cause, Details, GroupResource, Status};
 use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
-use crate::objects::conditions;
 use crate::requests::metadata;
 use crate::requests::options::{DeleteOptions, ObjectTarget, WriteOptions};
 use crate::state::registry::Registry;
@@ -90,7 +90,8 @@ impl Registry {
     /// becomes the owner of this condition.
     fn mark_disrupted(&mut self, pod: &Arc<Stored>) -> Arc<Stored> {
         let mut draft = pod.draft();
-        let known = conditions::find_true(&draft.value, "DisruptionTarget");
+        let known = conditions::find(&draft.value, "DisruptionTarget");
+        let known = known.filter(|one| one["status"] == "True");
         let since = known.map(|one| one["lastTransitionTime"].clone());
         let condition = json!({
             "type": "DisruptionTarget",
@@ -101,7 +102,7 @@ impl Registry {
             "reason": "EvictionByEvictionAPI",
             "message": "Eviction API: evicting",
         });
-        conditions::set(&mut draft.value, condition);
+        conditions::put(&mut draft.value, condition);
         if pod.holds(&draft) {
             return Arc::clone(pod);
         }
@@ -124,7 +125,7 @@ impl Registry {
             let message = format!("Internal error occurred: {why}");
             return Err(Status::failure(500, "InternalError", message));
         }
-        let ready = conditions::find_true(pod.lean(), "Ready").is_some();
+        let ready = conditions::holds(pod.lean(), "Ready");
         let status = &budget.lean()["status"];
         let healthy = count(status, "currentHealthy");
         let wanted = count(status, "desiredHealthy");
@@ -206,7 +207,7 @@ fn take_disruption(budget: &Value, pod: &str, now: Timestamp) -> Result<Value, S
             "reason": "InsufficientPods",
             "message": "",
         });
-        conditions::set(&mut new, condition);
+        conditions::put(&mut new, condition);
     }
     Ok(new)
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_apimachinery::conditions;
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_schema::resource::StorageKey;
 use steersman_schema::subresources::Act;
 use steersman_store::Stored;
 
-use crate::objects::conditions;
 use crate::requests::options::WriteOptions;
 use crate::requests::{intake, metadata, request_kinds};
 use crate::state::registry::Registry;
@@ -184,7 +184,7 @@ impl Registry {
             "lastProbeTime": null,
             "lastTransitionTime": metadata::time(self.now),
         });
-        conditions::set(value, scheduled);
+        conditions::put(value, scheduled);
         self.put(&StorageKey::new("", "pods"), namespace, name, draft);
         Ok(())
     }

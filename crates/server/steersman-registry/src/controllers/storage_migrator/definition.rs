@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_apimachinery::conditions;
 use steersman_apimachinery::status::Status;
 use steersman_store::Stored;
 
 use super::records::options;
-use crate::objects::conditions;
 use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, PatchKind, Subresource};
 use crate::state::registry::Registry;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_apimachinery::conditions;
 use steersman_apimachinery::status::Status;
 use steersman_auth::User;
 use steersman_schema::builtin::STORAGE_MIGRATION;
 use steersman_schema::resource::{Resource, StorageKey};
 use steersman_store::Stored;
 
-use super::conditions::{self, FAILED, RUNNING, SUCCEEDED};
 use super::{MigrationCandidate, MigrationStep};
 use crate::requests::metadata;
 use crate::requests::options::{ObjectTarget, PatchKind, Subresource, WriteOptions};
@@ -25,6 +25,11 @@ const CONTROLLER: &str = "storage-version-migrator-controller";
 /// The field manager with which the migrator writes the status of StorageVersionMigrations.
 const STATUS_MANAGER: &str = "kube-controller-manager";
 
+const RUNNING: &str = "Running";
+const SUCCEEDED: &str = "Succeeded";
+/// The condition of a migration that has failed: it could not write an object, or its resource is not served.
+const FAILED: &str = "Failed";
+
 pub(super) fn storage() -> StorageKey {
     StorageKey::new(STORAGE_MIGRATION.0, PLURAL)
 }
@@ -36,6 +41,14 @@ pub(super) fn options(manager: &str, force: Option<bool>) -> WriteOptions {
         force,
         ..WriteOptions::default()
     }
+}
+
+fn is_ended(migration: &Value) -> bool {
+    conditions::holds(migration, SUCCEEDED) || conditions::holds(migration, FAILED)
+}
+
+pub(super) fn is_active(migration: &Value) -> bool {
+    conditions::holds(migration, RUNNING) && !is_ended(migration)
 }
 
 fn candidate(stored: &Stored) -> MigrationCandidate {
@@ -97,7 +110,7 @@ impl Registry {
         for one in &all {
             let value = one.lean();
             let is_running = conditions::holds(value, RUNNING);
-            if conditions::is_ended(value) {
+            if is_ended(value) {
                 if is_running {
                     self.close_migration(one)?;
                 }
@@ -119,14 +132,14 @@ impl Registry {
     fn start_migration(&mut self, migration: &Stored) -> Result<(), Status> {
         self.mark_migrating(migration)?;
         let why = ("MigrationRunning", "The migration is running");
-        self.write_condition(&migration.name, (RUNNING, "True"), why)
+        self.write_condition(&migration.name, (RUNNING, true), why)
     }
 
     fn close_migration(&mut self, migration: &Stored) -> Result<(), Status> {
         let is_success = conditions::holds(migration.lean(), SUCCEEDED);
         self.unmark_migrating(migration, is_success)?;
         let why = ("MigrationCompleted", "Migration completed");
-        self.write_condition(&migration.name, (RUNNING, "False"), why)
+        self.write_condition(&migration.name, (RUNNING, false), why)
     }
 
     pub(super) fn end_migration(
@@ -137,12 +150,12 @@ impl Registry {
         match outcome {
             Ok(()) => {
                 let why = ("StorageVersionMigrationSucceeded", "");
-                self.write_condition(name, (SUCCEEDED, "True"), why)
+                self.write_condition(name, (SUCCEEDED, true), why)
             }
             Err(why) => {
                 let message = format!("migration encountered unhandled error: {why}");
                 let why = ("StorageVersionMigrationFailed", message.as_str());
-                self.write_condition(name, (FAILED, "True"), why)
+                self.write_condition(name, (FAILED, true), why)
             }
         }
     }
@@ -202,11 +215,11 @@ impl Registry {
     fn write_condition(
         &mut self,
         name: &str,
-        condition: (&str, &str),
+        (kind, holds): (&str, bool),
         why: (&str, &str),
     ) -> Result<(), Status> {
         self.write_migration(name, |value, time| {
-            conditions::set(value, condition, why, time);
+            conditions::set(value, kind, holds, why, time);
         })
     }
 
