@@ -5,7 +5,6 @@
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::go;
 use steersman_apimachinery::json::parse as parse_json;
-use steersman_schema::types::type_name;
 
 use super::call::CallResponse;
 
@@ -91,20 +90,12 @@ pub(crate) fn restored(
 }
 
 fn restored_metadata(before: &Value, after: &Value) -> Result<Value, String> {
-    let go = |value: &Value| match type_name(value) {
-        "array" => "[]interface {}",
-        "string" => "string",
-        "integer" => "int64",
-        "number" => "float64",
-        "boolean" => "bool",
-        "object" => "map[string]interface {}",
-        _ => "<nil>",
-    };
     let Value::Object(answered) = after else {
         return Err(if after.is_null() {
             "missing metadata in converted object".to_owned()
         } else {
-            format!("invalid metadata of type {} in converted object", go(after))
+            let found = go::type_of(after);
+            format!("invalid metadata of type {found} in converted object")
         });
     };
     let mut metadata = before.as_object().cloned().unwrap_or_else(Map::new);
@@ -116,14 +107,14 @@ fn restored_metadata(before: &Value, after: &Value) -> Result<Value, String> {
             }
             Some(Value::Object(members)) => members,
             Some(other) => {
-                let found = go(other);
+                let found = go::type_of(other);
                 return Err(format!(
                     "invalid metadata.{field} of type {found} in converted object"
                 ));
             }
         };
         if let Some((key, value)) = members.iter().find(|(_, value)| !value.is_string()) {
-            let found = go(value);
+            let found = go::type_of(value);
             return Err(format!(
                 "metadata.{field}[{key}] must be a string, but is {found} in converted object"
             ));
