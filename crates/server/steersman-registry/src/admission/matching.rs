@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use steersman_apimachinery::selector::{LabelSelector, selector_text};
 use steersman_apimachinery::status::Status;
+use steersman_builtins::selects;
 use steersman_cel::AccessAttributes;
 use steersman_schema::resource::Resource;
 
@@ -28,13 +28,11 @@ impl Registry {
         admission: &WriteAdmission<'_>,
         (object, old): States<'_>,
     ) -> Result<Option<Arc<Resource>>, Status> {
-        let selects = |selector: &Value, object: &Value| {
-            let parsed = LabelSelector::parse(&selector_text(selector));
-            parsed.is_ok_and(|parsed| parsed.matches(object))
-        };
         let of_objects = &hook.objects;
         let all = of_objects.as_object().is_none_or(Map::is_empty);
-        let found = |one: Option<&Value>| one.is_some_and(|one| selects(of_objects, one));
+        let found = |one: Option<&Value>| {
+            one.is_some_and(|one| selects(of_objects, &one["metadata"]["labels"]))
+        };
         if !all && !found(object) && !found(old) {
             return Ok(None);
         }
@@ -45,7 +43,8 @@ impl Registry {
             return Ok(Some(resource));
         }
         let namespace = self.namespace_of(admission, object)?;
-        let selected = namespace.is_none_or(|namespace| selects(&hook.namespaces, &namespace));
+        let selected = namespace
+            .is_none_or(|namespace| selects(&hook.namespaces, &namespace["metadata"]["labels"]));
         Ok(selected.then_some(resource))
     }
 

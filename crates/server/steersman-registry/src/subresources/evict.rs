@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::conditions;
-use steersman_apimachinery::selector::{LabelSelector, selector_text};
 use steersman_apimachinery::status::{Cause, Details, GroupResource, Status};
+use steersman_builtins::selects;
 use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
@@ -116,7 +116,8 @@ impl Registry {
             return Ok(None);
         }
         let all = self.objects(("policy", "poddisruptionbudgets"), Some(&pod.namespace));
-        let mut budgets = all.filter(|budget| selects(budget.lean(), pod.lean()));
+        let labels = &pod.lean()["metadata"]["labels"];
+        let mut budgets = all.filter(|one| selects(&one.lean()["spec"]["selector"], labels));
         let Some(budget) = budgets.next() else {
             return Ok(None);
         };
@@ -135,16 +136,6 @@ impl Registry {
         }
         Ok(Some(Arc::clone(budget)))
     }
-}
-
-/// Returns whether a PodDisruptionBudget selects a Pod. An empty selector matches every Pod, an absent one matches
-/// none.
-fn selects(budget: &Value, pod: &Value) -> bool {
-    let selector = &budget["spec"]["selector"];
-    let parsed = || LabelSelector::parse(&selector_text(selector));
-    selector.as_object().is_some_and(|members| {
-        members.is_empty() || parsed().is_ok_and(|parsed| parsed.matches(pod))
-    })
 }
 
 fn count(status: &Value, field: &str) -> i64 {
