@@ -3,6 +3,7 @@
 //! Upstream: `warningsForSecret` of `pkg/registry/core/secret`, which uses Go's `tls.X509KeyPair`. The messages are
 //! the same.
 
+use x509_parser::asn1_rs::{Any, Tag};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer as _;
@@ -13,14 +14,8 @@ const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
 const ELLIPTIC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
 const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
 
-/// Tags of DER.
-const INTEGER: u8 = 0x02;
-const OCTETS: u8 = 0x04;
-const IDENTIFIER: u8 = 0x06;
-const SEQUENCE: u8 = 0x30;
-/// The tag of the public key in a SEC 1 private key, and of the bits inside.
-const PUBLIC_KEY: u8 = 0xa1;
-const BITS: u8 = 0x03;
+/// The tag of the public key in a SEC 1 private key.
+const PUBLIC_KEY: Tag = Tag(1);
 
 /// A private key, by what it tells of its public key.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,35 +25,6 @@ enum PrivateKey {
     /// The point, if the key holds it.
     Elliptic(Option<Vec<u8>>),
     Ed25519,
-}
-
-/// One value of DER, and the bytes after it.
-struct Element<'a> {
-    tag: u8,
-    content: &'a [u8],
-    rest: &'a [u8],
-}
-
-impl<'a> Element<'a> {
-    fn read(der: &'a [u8]) -> Option<Self> {
-        let (&tag, rest) = der.split_first()?;
-        let (&first, rest) = rest.split_first()?;
-        let (length, rest) = if first < 0x80 {
-            (usize::from(first), rest)
-        } else {
-            let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-            if bytes.len() > 4 {
-                return None;
-            }
-            let bytes = bytes.iter();
-            (
-                bytes.fold(0, |sum, byte| sum << 8 | usize::from(*byte)),
-                rest,
-            )
-        };
-        let (content, rest) = rest.split_at_checked(length)?;
-        Some(Self { tag, content, rest })
-    }
 }
 
 /// Checks that a certificate and a private key, both in PEM, belong together. An Ed25519 key is not compared.
@@ -149,33 +115,33 @@ fn private_key(der: &[u8]) -> Result<PrivateKey, String> {
 
 /// Returns the algorithm and the key of a PKCS#8 document.
 fn pkcs8(der: &[u8]) -> Option<(&[u8], &[u8])> {
-    let document = only(SEQUENCE, der)?;
-    let (_, rest) = value(INTEGER, document)?;
-    let (algorithm, rest) = value(SEQUENCE, rest)?;
-    let (identifier, _) = value(IDENTIFIER, algorithm)?;
-    let (key, _) = value(OCTETS, rest)?;
+    let document = only(Tag::Sequence, der)?;
+    let (_, rest) = value(Tag::Integer, document)?;
+    let (algorithm, rest) = value(Tag::Sequence, rest)?;
+    let (identifier, _) = value(Tag::Oid, algorithm)?;
+    let (key, _) = value(Tag::OctetString, rest)?;
     Some((identifier, key))
 }
 
 fn rsa(der: &[u8]) -> Option<PrivateKey> {
-    let key = only(SEQUENCE, der)?;
-    let (_, rest) = value(INTEGER, key)?;
-    let (modulus, _) = value(INTEGER, rest)?;
+    let key = only(Tag::Sequence, der)?;
+    let (_, rest) = value(Tag::Integer, key)?;
+    let (modulus, _) = value(Tag::Integer, rest)?;
     Some(PrivateKey::Rsa(without_zeros(modulus).to_owned()))
 }
 
 fn elliptic(der: &[u8]) -> Option<PrivateKey> {
-    let key = only(SEQUENCE, der)?;
-    let (_, rest) = value(INTEGER, key)?;
-    let (_, mut rest) = value(OCTETS, rest)?;
+    let key = only(Tag::Sequence, der)?;
+    let (_, rest) = value(Tag::Integer, key)?;
+    let (_, mut rest) = value(Tag::OctetString, rest)?;
     let mut point = None;
-    while let Some(next) = Element::read(rest) {
-        if next.tag == PUBLIC_KEY {
+    while let Some((next, after)) = element(rest) {
+        if next.tag() == PUBLIC_KEY {
             // The first byte counts unused bits.
-            let (bits, _) = value(BITS, next.content)?;
+            let (bits, _) = value(Tag::BitString, next.data)?;
             point = bits.get(1..).map(<[u8]>::to_vec);
         }
-        rest = next.rest;
+        rest = after;
     }
     Some(PrivateKey::Elliptic(point))
 }
@@ -186,15 +152,21 @@ fn without_zeros(number: &[u8]) -> &[u8] {
 }
 
 /// Returns the content of a value that is the whole input.
-fn only(tag: u8, der: &[u8]) -> Option<&[u8]> {
+fn only(tag: Tag, der: &[u8]) -> Option<&[u8]> {
     let (content, rest) = value(tag, der)?;
     rest.is_empty().then_some(content)
 }
 
 /// Returns the content of the next value, which must have this tag, and the bytes after it.
-fn value(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
-    let next = Element::read(der)?;
-    (next.tag == tag).then_some((next.content, next.rest))
+fn value(tag: Tag, der: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (next, after) = element(der)?;
+    (next.tag() == tag).then_some((next.data, after))
+}
+
+/// Returns the next value, and the bytes after it.
+fn element(der: &[u8]) -> Option<(Any<'_>, &[u8])> {
+    let (after, next) = Any::from_der(der).ok()?;
+    Some((next, after))
 }
 
 #[cfg(test)]
