@@ -246,7 +246,11 @@ pub(super) fn remove(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Optio
         Some(node) if node.member => None,
         Some(node) => {
             reached_below = true;
-            Some(remove_below(ty, value, &node.below))
+            let rest = remove(ty, value, &node.below);
+            Some(rest.unwrap_or_else(|| match value {
+                Value::Array(_) => Value::Array(Vec::new()),
+                _ => Value::Object(Map::new()),
+            }))
         }
         None => Some(value.clone()),
     };
@@ -272,12 +276,4 @@ pub(super) fn remove(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Optio
         (_, single) => return Some(single.clone()),
     };
     (reached_below || !is_hollow(Some(&kept))).then_some(kept)
-}
-
-/// Returns a member or an element of a list without these fields below it.
-fn remove_below(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Value {
-    remove(ty, value, fields).unwrap_or_else(|| match value {
-        Value::Array(_) => Value::Array(Vec::new()),
-        _ => Value::Object(Map::new()),
-    })
 }

@@ -40,14 +40,6 @@ pub struct OwnershipContext<'a> {
 }
 
 impl OwnershipContext<'_> {
-    /// Removes the fields that this request cannot own from a set.
-    fn limit(&self, mut fields: FieldSet) -> FieldSet {
-        for name in self.ignored {
-            fields.put(PathElement::field(name), FieldNode::default());
-        }
-        fields
-    }
-
     fn is_known(&self, entry: &ManagerEntry) -> bool {
         self.versions.contains(&entry.version)
     }
@@ -105,7 +97,10 @@ pub(super) fn apply(
     time: &str,
 ) -> Result<Option<Value>, Vec<Conflict>> {
     let last = entries.remove(manager);
-    let fields = reach.limit(fields_of(reach.ty, configuration));
+    let mut fields = fields_of(reach.ty, configuration);
+    for name in reach.ignored {
+        fields.put(PathElement::field(name), FieldNode::default());
+    }
     let states = (live, configuration);
     // APPLY-1: most applies repeat the last one of their manager, and a comparison of all fields would copy the object
     // several times.
