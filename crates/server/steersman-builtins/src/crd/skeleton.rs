@@ -73,7 +73,10 @@ fn skeleton(node: &FieldPath<'_>, level: SkeletonLevel) {
                 .invalid("must be false if x-kubernetes-int-or-string is true");
         }
     }
-    restrictions(node);
+    // The schemas under `allOf`, `anyOf`, `oneOf` and `not` define no fields.
+    let skip_own = is_int_or_string(&node.value()["anyOf"]);
+    let skip_first = is_int_or_string(&node.value()["allOf"][0]["anyOf"]);
+    nested(node, (skip_own, skip_first));
     let embedded = flag("x-kubernetes-embedded-resource");
     let free = flag("x-kubernetes-preserve-unknown-fields");
     if embedded && kind.text() != "object" {
@@ -130,13 +133,6 @@ fn own_type(properties: &FieldPath<'_>, level: SkeletonLevel) {
     if !is_plain || !is_bare {
         metadata.forbidden("must not specify anything other than name and generateName, but metadata is implicitly specified");
     }
-}
-
-/// Checks the schemas under `allOf`, `anyOf`, `oneOf` and `not`, which define no fields.
-fn restrictions(node: &FieldPath<'_>) {
-    let skip_own = is_int_or_string(&node.value()["anyOf"]);
-    let skip_first = is_int_or_string(&node.value()["allOf"][0]["anyOf"]);
-    nested(node, (skip_own, skip_first));
 }
 
 /// Checks nested schemas. `skip` leaves out `anyOf`, here and in the first of `allOf`.

@@ -118,7 +118,9 @@ fn check_device(device: &FieldPath<'_>, known: &Value, chosen: bool) {
         parts::each(&taints, MOST_TAINTS, check_taint);
     }
     if chosen {
-        check_device_nodes(device);
+        let mut given = check_named_nodes(device, "must not be empty");
+        check_flag(device, "allNodes", &mut given);
+        check_number(device, &given, DEVICE_NODES, "");
     } else if ["nodeName", "nodeSelector", "allNodes"]
         .iter()
         .any(|field| device.at(field).is_set())
@@ -126,12 +128,6 @@ fn check_device(device: &FieldPath<'_>, known: &Value, chosen: bool) {
         device.invalid_as(&Value::Null, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec");
     }
     parts::check_binding(device);
-}
-
-fn check_device_nodes(device: &FieldPath<'_>) {
-    let mut given = check_named_nodes(device, "must not be empty");
-    check_flag(device, "allNodes", &mut given);
-    check_number(device, &given, DEVICE_NODES, "");
 }
 
 fn check_taint(taint: &FieldPath<'_>) {

@@ -20,9 +20,12 @@ pub(super) fn check(new: &FieldPath<'_>, old: &Value) {
     let (claim, before) = (new, new.with(old));
     let (status, old_status) = (claim.at("status"), before.at("status"));
     let (reserved, allocation) = (status.at("reservedFor"), status.at("allocation"));
-    parts::each_once(&reserved, MOST_RESERVATIONS, check_consumer, |one| {
-        Value::from(one.at("uid").text()).to_string()
-    });
+    parts::each_once(
+        &reserved,
+        MOST_RESERVATIONS,
+        |consumer| consumer.need_all(&["resource", "name", "uid"]),
+        |consumer| Value::from(consumer.at("uid").text()).to_string(),
+    );
     let results = allocation.down("devices.results");
     let allocated: Vec<String> = results
         .items()
@@ -61,10 +64,6 @@ fn bare(value: &Value) -> Value {
         }
         other => other.clone(),
     }
-}
-
-fn check_consumer(consumer: &FieldPath<'_>) {
-    consumer.need_all(&["resource", "name", "uid"]);
 }
 
 /// Checks that a reserved claim is allocated, and that a claim in deletion gets no new reservation.
