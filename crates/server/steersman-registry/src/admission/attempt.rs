@@ -103,10 +103,6 @@ impl Registry {
         }
     }
 
-    pub(crate) fn unpin(&self) {
-        self.verb_state.borrow_mut().pinned = None;
-    }
-
     /// Returns the responses to webhook calls, in the order of the calls. If one is missing, records its call and
     /// fails; the verb must then change nothing and return the error. 409 if the object changed more than
     /// `MOST_CHANGES` times meanwhile.

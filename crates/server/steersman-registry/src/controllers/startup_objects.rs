@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_store::{Draft, Stored};
 
-use super::standard_objects;
+use super::standard_objects::{self, local_service};
 use crate::objects::field_owners::SERVER;
 use crate::objects::managed::{self, Ownership};
 use crate::plugins::classes::SYSTEM;
@@ -118,7 +118,7 @@ impl Registry {
         };
         let custom = self.catalogue.all.iter().filter(|one| !one.built_in);
         let served: BTreeMap<String, Value> = custom
-            .map(|one| standard_objects::api_service(&one.group, &one.version))
+            .map(|one| local_service((&one.group, &one.version), "true", (1000, 100)))
             .collect();
         let known: Vec<Arc<Stored>> = self.store.list(&resource.storage, None).cloned().collect();
         for service in &known {

@@ -100,7 +100,7 @@ impl Registry {
     }
 
     /// Serves the custom resources of a CRD, if it has the condition `Established`; otherwise stops serving them.
-    fn serve_definition(&mut self, definition: &Stored, edition: u64, revised: bool) {
+    pub(crate) fn serve_definition(&mut self, definition: &Stored, edition: u64, revised: bool) {
         let crd = definition.lean();
         let storage = storage_of(crd);
         let mut resources = if crd::is_established(crd) {
@@ -131,12 +131,6 @@ impl Registry {
         let served = self.catalogue.of_storage(&storage_of(crd));
         let edition = served.filter(|_| is_same).map(|served| served.edition);
         self.serve_definition(written, edition.unwrap_or(written.revision), true);
-    }
-
-    /// Serves the custom resources of a CRD from a snapshot. Their edition begins at the oldest revision from which a
-    /// watch may resume, so that watches from before the restart can go on.
-    pub(crate) fn serve_restored(&mut self, definition: &Stored) {
-        self.serve_definition(definition, self.forgotten, true);
     }
 
     /// Marks a deleted CRD as terminating. The CRD is removed when the last of its custom resources is deleted.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 use steersman_patch::apply::{ManagerEntries, PathElement};
 use steersman_schema::resource::{Resource, StatusMetadata};
-use steersman_store::{Draft, ManagedFields, Stored};
+use steersman_store::ManagedFields;
 
 use crate::requests::options::{Subresource, WriteOptions};
 use crate::requests::{metadata, subresource_fields};
@@ -194,12 +194,6 @@ pub(crate) fn show(object: &mut Value, managed: &mut ManagedFields) {
     let managed = managed.compute(object);
     let managed = managed.and_then(|text| serde_json::from_str(text).ok());
     put(object, managed);
-}
-
-/// Returns whether a draft differs from the stored object at most in the times and the order of managedFields entries.
-/// Such a draft is not stored.
-pub(crate) fn same_but_times(draft: &mut Draft, stored: &Stored) -> bool {
-    draft.value == *stored.lean() && differ_in_times(draft.managed(), stored.managed())
 }
 
 /// Returns whether two managedFields, as JSON, differ at most in the times and the order of their entries.

@@ -345,7 +345,8 @@ fn keep_first_family(spec: &mut Value, before: &Value) {
 /// Returns the IP families of a Service: those in its spec and of its cluster IP addresses; without any, the family of
 /// the network.
 fn named_families(spec: &Value, network: &ServiceNetwork) -> Result<Vec<Value>, Vec<FieldError>> {
-    let (own, other) = (network.family(), network.other_family());
+    let own = network.family();
+    let other = if own == "IPv6" { "IPv4" } else { "IPv6" };
     let mut families = items(&spec["ipFamilies"]).to_vec();
     let mut errors = Vec::new();
     for (index, address) in items(&spec["clusterIPs"]).iter().enumerate() {

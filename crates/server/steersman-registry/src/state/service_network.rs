@@ -67,10 +67,6 @@ impl ServiceNetwork {
         if self.is_v6 { "IPv6" } else { "IPv4" }
     }
 
-    pub(crate) fn other_family(&self) -> &'static str {
-        if self.is_v6 { "IPv4" } else { "IPv6" }
-    }
-
     /// Returns the largest offset of a Service's address from the network's first address. An IPv4 network's last
     /// address is not used, because it is the broadcast address.
     pub(crate) fn last_offset(&self) -> u32 {

@@ -193,7 +193,9 @@ impl Registry {
         self.claimed_names.clear();
         for definition in &all {
             let definition = definition.borrowed();
-            self.serve_restored(&definition);
+            // The edition begins at the oldest revision from which a watch may resume, so that watches from before the
+            // restart can go on.
+            self.serve_definition(&definition, self.forgotten, true);
             let is_marked = definition.is_terminating();
             if is_marked && !crd::is_in_cleanup(definition.lean()) {
                 let name = Arc::clone(&definition.name);

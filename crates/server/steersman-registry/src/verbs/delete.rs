@@ -107,7 +107,7 @@ impl Registry {
         self.warn_of_orphans(resource, options);
         // Lists at the newest revision even in a run after a stop for a webhook: the delete removes the current
         // objects, and webhooks must review these.
-        self.unpin();
+        self.verb_state.get_mut().pinned = None;
         let page = self.list(resource, target.namespace, selection)?;
         for object in &page.items {
             check_preconditions(resource, &object.stored, options)?;

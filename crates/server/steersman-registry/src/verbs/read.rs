@@ -18,16 +18,6 @@ use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// The content of a continue token: the revision of the list, and the start of the next page.
-#[derive(Debug, PartialEq, Eq)]
-struct Token {
-    /// The revision of the list; `None` to continue with the objects at the newest revision.
-    revision: Option<u64>,
-    /// The start of the next page: `namespace/name` or `name` of the last object on the page before, followed by a zero
-    /// byte, so that this object is not repeated.
-    start: String,
-}
-
 const EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
 impl Registry {
@@ -77,8 +67,8 @@ impl Registry {
                 let message = "specifying resource version is not allowed when using continue";
                 return Err(Status::bad_request(message));
             }
-            let token = decode_token(token)?;
-            (token.revision.unwrap_or(now), Some(token.start))
+            let (revision, start) = decode_token(token)?;
+            (revision.unwrap_or(now), Some(start))
         } else {
             let wanted = parse_version(version)
                 .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
@@ -226,13 +216,17 @@ fn check_list_options(options: &ListQuery) -> Result<(), Status> {
     refuse_options("ListOptions", &errors)
 }
 
+/// Encodes a continue token. `revision` is that of the list; `None` to continue with the objects at the newest revision.
+/// `start` is `namespace/name` or `name` of the last object on the page, followed by a zero byte, so that the next page
+/// does not repeat this object.
 fn encode_token(revision: Option<u64>, start: &str) -> String {
     let revision = revision.map_or(json!(-1), |revision| json!(revision));
     let token = json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start});
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(token.to_string())
 }
 
-fn decode_token(token: &str) -> Result<Token, Status> {
+/// Returns the revision and the start in a continue token.
+fn decode_token(token: &str) -> Result<(Option<u64>, String), Status> {
     let refuse = |why: String| {
         Status::bad_request(format!(
             "invalid continue token: continue key is not valid: {why}"
@@ -282,5 +276,5 @@ fn decode_token(token: &str) -> Result<Token, Status> {
     if start.split('/').any(|part| part == "..") {
         return Err(refuse(start));
     }
-    Ok(Token { revision, start })
+    Ok((revision, start))
 }

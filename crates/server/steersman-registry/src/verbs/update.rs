@@ -328,9 +328,10 @@ impl Registry {
     /// removed the last finalizer of a deleted object.
     fn commit(&mut self, write: &ObjectWrite<'_>, mut draft: Draft) -> Arc<Stored> {
         let (resource, stored) = (write.resource, &write.stored);
+        let is_same = draft.value == *stored.lean();
         // The comparison includes `apiVersion`, which `to_storage` has set to the storage version. So an object that is
         // stored in an old storage version is written again even without a change (SRV-REG-4).
-        if managed::same_but_times(&mut draft, stored) {
+        if is_same && managed::differ_in_times(draft.managed(), stored.managed()) {
             Arc::clone(stored)
         } else if write.admission.dry || may_go(&draft.value) {
             if !write.admission.dry {

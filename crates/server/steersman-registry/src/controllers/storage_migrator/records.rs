@@ -112,7 +112,9 @@ impl Registry {
             let is_running = conditions::holds(value, RUNNING);
             if is_ended(value) {
                 if is_running {
-                    self.close_migration(one)?;
+                    self.unmark_migrating(one, conditions::holds(value, SUCCEEDED))?;
+                    let why = ("MigrationCompleted", "Migration completed");
+                    self.write_condition(&one.name, (RUNNING, false), why)?;
                 }
                 continue;
             }
@@ -124,22 +126,11 @@ impl Registry {
             }
         }
         for one in next.into_values().flatten() {
-            self.start_migration(one)?;
+            self.mark_migrating(one)?;
+            let why = ("MigrationRunning", "The migration is running");
+            self.write_condition(&one.name, (RUNNING, true), why)?;
         }
         Ok(())
-    }
-
-    fn start_migration(&mut self, migration: &Stored) -> Result<(), Status> {
-        self.mark_migrating(migration)?;
-        let why = ("MigrationRunning", "The migration is running");
-        self.write_condition(&migration.name, (RUNNING, true), why)
-    }
-
-    fn close_migration(&mut self, migration: &Stored) -> Result<(), Status> {
-        let is_success = conditions::holds(migration.lean(), SUCCEEDED);
-        self.unmark_migrating(migration, is_success)?;
-        let why = ("MigrationCompleted", "Migration completed");
-        self.write_condition(&migration.name, (RUNNING, false), why)
     }
 
     pub(super) fn end_migration(
