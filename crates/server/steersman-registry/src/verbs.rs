@@ -1,5 +1,4 @@
-//! Room: the verbs of the server: get, list, watch, create, update, patch, apply, delete, and acts such as binding a
-//! Pod.
+//! Room: the verbs of the server: get, list, watch, create, update, patch, apply, delete, and acts such as a binding.
 
 mod read;
 pub(crate) mod components;

@@ -1,7 +1,6 @@
 //! Room: builds the requests to webhooks, and reads their responses.
 //!
-//! Nothing here does input or output: the program that runs the verbs, such as `steersman-apiserver`, sends the
-//! requests.
+//! Nothing here does input or output: the program that runs the verbs sends the requests.
 
 mod call;
 mod hook;

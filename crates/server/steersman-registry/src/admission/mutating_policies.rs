@@ -22,8 +22,7 @@ use crate::requests::intake::{self, FieldValidation, ObjectOrigin};
 use crate::requests::metadata;
 use crate::state::registry::Registry;
 
-/// Records which mutating policies, or which mutating webhooks, run a second time because the object changed after
-/// they ran (reinvocation).
+/// Records which mutating policies or webhooks run again (reinvocation), because the object changed after their run.
 #[derive(Debug, Default)]
 pub(crate) struct Reinvocation {
     /// The policies or webhooks with `reinvocationPolicy: IfNeeded` that have run since the object last changed.

@@ -30,8 +30,7 @@ pub(crate) struct PolicyMatch<'p, R> {
     pub(crate) params: Value,
 }
 
-/// A policy that matches a write and cannot be evaluated, with the reason `why`; `binding` is the binding at fault, or
-/// `None` if it is the policy.
+/// A policy that matches a write and cannot be evaluated because of `why`; `binding` is the binding at fault, if any.
 #[derive(Debug)]
 pub(crate) struct BrokenPolicy<'p> {
     pub(crate) policy: &'p Policy,
@@ -42,9 +41,8 @@ pub(crate) struct BrokenPolicy<'p> {
 pub(crate) type FoundPolicy<'p, R> = Result<PolicyMatch<'p, R>, BrokenPolicy<'p>>;
 
 impl Registry {
-    /// Evaluates the validating policies for a write. Fails with the first violation under a binding with the action
-    /// `Deny`, or with the first policy that cannot be evaluated. Violations under a binding with `Warn` become
-    /// warnings.
+    /// Evaluates the validating policies for a write. Fails with the first violation under a binding with `Deny`, or
+    /// the first policy that cannot be evaluated. Violations under a binding with `Warn` become warnings.
     pub(crate) fn admit_policies(
         &self,
         admission: &WriteAdmission<'_>,

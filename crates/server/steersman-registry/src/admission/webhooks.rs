@@ -49,8 +49,7 @@ impl Registry {
     /// The first run passes the default of `progress`. If this fails because a webhook's response is missing, the next
     /// run passes `progress` and `object` as this run left them, provided that the registry has not changed.
     ///
-    /// Fails if a webhook or policy refuses the write, or cannot be called or evaluated and its `failurePolicy` is
-    /// `Fail`.
+    /// Fails if a webhook or policy refuses the write, or fails without `failurePolicy: Ignore`.
     pub(crate) fn admit_mutating(
         &self,
         admission: &WriteAdmission<'_>,
@@ -114,8 +113,7 @@ impl Registry {
         self.admit_validated(admission, (Some(&body), None))
     }
 
-    /// Evaluates the validating policies, and then calls the validating webhooks. Both can refuse the write, but not
-    /// change its object.
+    /// Evaluates the validating policies, and then calls the validating webhooks, which can only refuse the write.
     pub(crate) fn admit_validated(
         &self,
         admission: &WriteAdmission<'_>,
@@ -125,8 +123,7 @@ impl Registry {
         self.admit_validating(admission, states)
     }
 
-    /// Calls all matching validating webhooks at the same time. Fails with the first refusal in the order of `hooks`,
-    /// and not of the responses.
+    /// Calls all matching validating webhooks at the same time. Fails with the first refusal in the order of `hooks`.
     pub(crate) fn admit_validating(
         &self,
         admission: &WriteAdmission<'_>,
@@ -154,8 +151,7 @@ impl Registry {
         refusal.map_or(Ok(()), Err)
     }
 
-    /// Returns the resource in the version in which a webhook matches a write; `None` if its rules, selectors or match
-    /// conditions do not match.
+    /// Returns the resource in the version in which a webhook matches a write; `None` if it does not match.
     fn invoked(
         &self,
         hook: &RegisteredWebhook,
@@ -213,8 +209,7 @@ impl Registry {
         };
         let request = self.review_request(resource, admission, states)?.to_json();
         let key = [hook.call_prefix.as_str(), round, &request].join(" ");
-        // The uid of the review is computed from the call's key and not random, so that the next run of the verb builds
-        // an equal call.
+        // The uid is computed from the call's key, so that the next run of the verb builds an equal call.
         let uid = Rng::of_text(&key).uid();
         let call = WebhookCall {
             body: webhook::body(version, &uid, &request),

@@ -34,8 +34,7 @@ impl Registry {
         self.store.fold_all();
     }
 
-    /// Creates a default role or binding, or adds missing rules and subjects to it. No webhooks and policies run for
-    /// this write.
+    /// Creates a default role or binding, or adds missing rules and subjects to it, without webhooks and policies.
     fn ensure_policy(&mut self, object: BootstrapObject) {
         let (namespace, name) = (object.namespace, object.name.as_str());
         let storage = StorageKey::new(GROUP, object.plural);

@@ -192,8 +192,7 @@ impl Registry {
         self.put(storage, &found.namespace, &found.name, draft)
     }
 
-    /// Removes a finalizer from a deleted object, and removes the object if no other finalizer or grace period keeps
-    /// it.
+    /// Removes a finalizer from a deleted object, and the object if no other finalizer or grace period keeps it.
     fn let_go(&mut self, storage: &StorageKey, found: &Arc<Stored>, finalizer: &str) {
         let mut draft = found.draft();
         metadata::retain_items(&mut draft.value, "finalizers", |one| one != finalizer);

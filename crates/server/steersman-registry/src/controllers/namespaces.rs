@@ -55,17 +55,15 @@ struct RemainingContent {
 }
 
 impl Registry {
-    /// Records that a later call of [`remove_marked`](Self::remove_marked) has to remove a deleted namespace. Does
-    /// nothing if the request itself removes it (`remove_at_once`), or if another program does (`end_namespaces` is
-    /// off; SRV-NS-2).
+    /// Records that [`remove_marked`](Self::remove_marked) has to remove a deleted namespace. Does nothing if the
+    /// request itself removes it (`remove_at_once`), or another program (`end_namespaces` is off; SRV-NS-2).
     pub(crate) fn put_removal_off(&mut self, name: &Arc<str>) {
         if self.options.end_namespaces && !self.options.remove_at_once {
             self.pending.marked_namespaces.insert(Arc::clone(name));
         }
     }
 
-    /// Records all terminating namespaces for [`remove_marked`](Self::remove_marked), so that a restarted server
-    /// continues to delete them.
+    /// Records all terminating namespaces for [`remove_marked`](Self::remove_marked) after a restart of the server.
     pub(crate) fn resume_removals(&mut self) {
         let all = self.objects(("", "namespaces"), None);
         let terminating: Vec<_> = all.filter(|one| one.is_terminating()).cloned().collect();
@@ -89,8 +87,7 @@ impl Registry {
         storages.sort();
         self.clear(&pods, Some(name), Some(PropagationPolicy::Background));
         let mut rest = self.rest(std::slice::from_ref(&pods), name);
-        // Deletes other objects, such as ConfigMaps, only when no Pod is left, because Pods that are still stopping may
-        // need them (SRV-GC-3).
+        // Deletes other objects, such as ConfigMaps, only when no Pod is left that may still need them (SRV-GC-3).
         if rest.objects.is_empty() {
             for storage in &storages {
                 self.clear(storage, Some(name), Some(PropagationPolicy::Background));

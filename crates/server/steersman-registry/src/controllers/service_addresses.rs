@@ -23,8 +23,7 @@ const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
 const ALLOCATOR: &str = "ipallocator.k8s.io";
 
 impl Registry {
-    /// Called after each write or deletion: if it is of a Service, records the IP addresses that the Service got or
-    /// lost.
+    /// Called after each write or deletion. Records the IP addresses that a Service got or lost.
     pub(crate) fn note_addresses(
         &mut self,
         storage: &StorageKey,
@@ -70,8 +69,7 @@ impl Registry {
         }
     }
 
-    /// Creates the ServiceCIDR `kubernetes` and missing IPAddress objects, for a new server or for a snapshot of an
-    /// earlier release without them.
+    /// Creates the ServiceCIDR `kubernetes` and the IPAddress objects that a new server or an old snapshot lacks.
     pub(super) fn furnish_network(&mut self) {
         let kind = (GROUP, "servicecidrs");
         let body = json!({

@@ -67,8 +67,7 @@ const ACCOUNTS: &[FlowSubject] = &[("ServiceAccount", "*")];
 const MANAGER: FlowSubject = ("User", "system:kube-controller-manager");
 const SCHEDULER: FlowSubject = ("User", "system:kube-scheduler");
 
-/// The priority level of a FlowSchema, its matching precedence, and its distinguisher, by which it separates flows,
-/// such as `ByUser`.
+/// The priority level, the matching precedence and the distinguisher of a FlowSchema, such as `ByUser`.
 type FlowLevel = (&'static str, u64, Option<&'static str>);
 
 const fn by_user(level: &'static str, precedence: u64) -> FlowLevel {
@@ -187,8 +186,7 @@ pub(crate) fn api_services() -> Vec<Value> {
     versions.collect()
 }
 
-/// Returns the name of an APIService of this server, and the APIService. `managed` is the value of its label
-/// [`AUTOMANAGED`].
+/// Returns the name of an APIService, and the APIService. `managed` is the value of its label [`AUTOMANAGED`].
 pub(crate) fn local_service(
     (group, version): (&str, &str),
     managed: &str,

@@ -92,8 +92,7 @@ impl Registry {
         self.point_to(listens);
     }
 
-    /// Creates the FlowSchemas and PriorityLevelConfigurations that every cluster has. This server does not limit
-    /// requests by them.
+    /// Creates the FlowSchemas and PriorityLevelConfigurations of every cluster. They do not limit requests here.
     fn furnish_flows(&mut self) {
         const GROUP: &str = "flowcontrol.apiserver.k8s.io";
         let levels = (GROUP, "prioritylevelconfigurations");
@@ -184,8 +183,7 @@ impl Registry {
         Some(written.object.value().clone())
     }
 
-    /// Creates a cluster-scoped object, and then writes its status with a second field manager. Does nothing if an
-    /// object with this name exists.
+    /// Creates a cluster-scoped object, and writes its status with a second field manager. An existing object stays.
     pub(super) fn supply_with_status(
         &mut self,
         kind: (&str, &str),
@@ -228,8 +226,7 @@ impl Registry {
         self.maintain(("coordination.k8s.io", "leases"), (NAMESPACE, lease));
     }
 
-    /// Adds the certificate authorities `clients` to the ConfigMap [`AUTHENTICATION`], which keeps those of other
-    /// servers.
+    /// Adds the certificate authorities `clients` to those of other servers in the ConfigMap [`AUTHENTICATION`].
     fn publish_client_authorities(&mut self, clients: Option<&str>) {
         const FIELD: &str = "client-ca-file";
         let stored = self.object(("", "configmaps"), NAMESPACE, AUTHENTICATION);
@@ -247,8 +244,7 @@ impl Registry {
         self.maintain(("", "configmaps"), (NAMESPACE, map));
     }
 
-    /// Sets the endpoints of the Service `kubernetes` to the address at which the server listens, even a loopback
-    /// address.
+    /// Sets the endpoints of the Service `kubernetes` to the address at which the server listens, even to loopback.
     fn point_to(&mut self, listens: SocketAddr) {
         let (ip, port) = (listens.ip().to_string(), listens.port());
         let family = if listens.is_ipv4() { "IPv4" } else { "IPv6" };

@@ -19,8 +19,7 @@ use crate::state::registry::Registry;
 
 /// The time since its creation after which a migration fails, if its resource is still not served.
 const DISCOVERY: SignedDuration = SignedDuration::from_secs(60);
-/// The delay after the first failure. It doubles with each further failure in a row up to `MOST_BACKOFF`, as in
-/// upstream's rate limiter.
+/// The delay after the first failure. Each further one in a row doubles it up to `MOST_BACKOFF`, as upstream.
 const BACKOFF: Duration = Duration::from_millis(5);
 const MOST_BACKOFF: Duration = Duration::from_secs(1000);
 
@@ -56,8 +55,7 @@ struct RunningMigration {
     due: Duration,
 }
 
-/// An object that a migration has to write, with its uid and revision when it was listed. If these have changed since,
-/// the write fails.
+/// An object that a migration has to write, with its uid and revision in the list. If they change, the write fails.
 #[derive(Debug)]
 struct MigrationCandidate {
     namespace: Arc<str>,

@@ -61,8 +61,7 @@ impl Registry {
         Ok(restamped(&stored, draft))
     }
 
-    /// Converts the stored objects of a list to the version of `resource`, with one call of the conversion webhook for
-    /// all objects.
+    /// Converts the stored objects of a list to the version of `resource`, with one call of the conversion webhook.
     pub(crate) fn present_all(
         &self,
         resource: &Resource,

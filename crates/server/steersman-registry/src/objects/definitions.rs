@@ -119,9 +119,8 @@ impl Registry {
         self.touch(&storage);
     }
 
-    /// Serves the custom resources of a CRD after an update of the CRD. If its spec or its accepted names changed, a
-    /// new edition begins, and the open watches of all its versions end (SRV-WATCH-4). After other changes watches go
-    /// on.
+    /// Serves the custom resources of a CRD after an update of the CRD. If its spec or accepted names changed, a new
+    /// edition begins, and the open watches of all its versions end (SRV-WATCH-4); otherwise watches go on.
     ///
     /// Kubernetes source: `updateCustomResourceDefinition` of apiextensions-apiserver.
     pub(crate) fn serve_again(&mut self, before: &Value, written: &Stored) {
@@ -178,8 +177,7 @@ impl Registry {
         self.serve_again(marked.lean(), &put);
     }
 
-    /// Deletes all objects of a kind, or those in one namespace. An object with a finalizer stays, with a
-    /// `deletionTimestamp`.
+    /// Deletes all objects of a kind, or those in one namespace. An object with a finalizer stays, marked as deleted.
     pub(crate) fn clear(
         &mut self,
         storage: &StorageKey,

@@ -73,8 +73,7 @@ impl TrackedUpdate {
             let manager = Manager::new(&self.manager, ManagerOperation::Update, &version, "scale");
             let path = replicas_path(resource);
             let changed = wanted(resource, before) != wanted(resource, after);
-            // `true` forces the ownership, as an update takes fields over from other managers, so there is no conflict
-            // error.
+            // An update takes fields over from other managers (`true`), so there is no conflict error.
             let _ = update_field(entries, &manager, (&path, &version), changed, true);
         } else {
             let face = (resource, self.subresource);
@@ -140,8 +139,7 @@ impl Registry {
             Ownership::Track(options) => options,
         };
         let (manager, now) = (manager::name_of(options), self.now);
-        // The managedFields are computed later from this copy, without the fields that plugins add, which have no
-        // owner.
+        // The managedFields are computed later from this copy, without the fields of plugins, which have no owner.
         let mut object = object.clone();
         let mut compute = move |resource: &Resource| {
             let mut before = Value::Object(Map::new());
@@ -220,8 +218,7 @@ impl Registry {
         }
     }
 
-    /// Sets the managedFields in the response of a TokenRequest, as upstream does although the TokenRequest is not
-    /// stored.
+    /// Sets the managedFields in the response of a TokenRequest, as upstream, although the TokenRequest is not stored.
     pub(crate) fn track_token(&self, token: &mut Value, options: &WriteOptions) {
         if !self.options.track_managed_fields {
             return;
@@ -243,8 +240,7 @@ impl Registry {
         show(token, &mut entries.write().into());
     }
 
-    /// Returns a draft of `after`, an object in which the server has changed the status, with [`SERVER`] as the owner
-    /// of the changed fields.
+    /// Returns a draft of `after`, in which the server has changed the status; [`SERVER`] owns the changed fields.
     pub(crate) fn own_status(
         &self,
         resource: &Resource,
@@ -256,8 +252,7 @@ impl Registry {
         self.server_write(face, SERVER, (before, after))
     }
 
-    /// Returns a draft of `after`, an object that the server has changed, with `manager` as the owner of the changed
-    /// fields.
+    /// Returns a draft of `after`, an object that the server has changed; `manager` owns the changed fields.
     pub(crate) fn server_write(
         &self,
         face: (&Resource, Subresource),

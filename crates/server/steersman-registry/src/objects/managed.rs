@@ -32,8 +32,7 @@ pub(crate) fn subresource_name(subresource: Subresource) -> &'static str {
     }
 }
 
-/// Returns the top-level fields that a write to this subresource cannot change. The field manager of such a write does
-/// not become their owner.
+/// Returns the top-level fields that a write to this subresource cannot change, and that its manager does not own.
 pub(crate) fn ignored<'a>(
     resource: &Resource,
     subresource: Subresource,
@@ -58,8 +57,7 @@ pub(crate) fn ignored<'a>(
     }
 }
 
-/// Returns an apply configuration without the metadata fields that a status write ignores, because the field manager
-/// must not own them.
+/// Returns an apply configuration without the metadata that a status write ignores, which its manager must not own.
 pub(crate) fn without_kept<'a>(
     resource: &Resource,
     subresource: Subresource,
@@ -89,8 +87,7 @@ pub(crate) fn replicas_path(resource: &Resource) -> Vec<PathElement> {
 pub(crate) struct SentFields {
     /// The fields of the spec that the client did not send and the server may set. No field manager owns them.
     left_out: Vec<&'static str>,
-    /// The names of the fields with an empty list that the client sent: at the top of the object (`false`), or in its
-    /// spec (`true`).
+    /// The fields with an empty list that the client sent: at the top of the object (`false`), or in its spec (`true`).
     emptied: Vec<(bool, String)>,
 }
 
@@ -176,8 +173,7 @@ pub(crate) fn named_beside(
     Some(Value::Object(named))
 }
 
-/// Removes the managedFields from an object and returns them: most code of the server handles objects without
-/// managedFields.
+/// Removes the managedFields from an object and returns them: most code handles objects without managedFields.
 pub(crate) fn take(object: &mut Value) -> Option<Value> {
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
     metadata.remove("managedFields")

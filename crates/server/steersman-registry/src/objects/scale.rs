@@ -62,8 +62,7 @@ pub(crate) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Sta
     }))
 }
 
-/// Decodes the Scale in the body of a request, and returns warnings about its unknown fields. Fails with 400 if the
-/// body is no Scale.
+/// Decodes the Scale in a body, and returns warnings about its unknown fields. Fails with 400 for another body.
 pub(crate) fn read(
     catalogue: &Catalogue,
     resource: &Resource,
@@ -117,8 +116,7 @@ pub(crate) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Res
     Ok(new)
 }
 
-/// Returns the type of the objects that a subresource reads and writes: Scale for `scale`, otherwise the type of the
-/// resource.
+/// Returns the type of the objects that a subresource reads and writes: Scale for `scale`, else that of the resource.
 pub(crate) fn type_of(resource: &Resource, subresource: Subresource) -> TypeRef<'_> {
     let scale = match subresource {
         Subresource::Scale => TypeRef::built_in("autoscaling/v1", "Scale"),

@@ -86,8 +86,7 @@ impl Registry {
             .collect()
     }
 
-    /// Returns the next free address of the service network; `None` if all are taken (SRV-IP-1: no address is used
-    /// twice).
+    /// Returns the next free address of the service network; `None` if all are taken (SRV-IP-1: none is used twice).
     fn next_address(&mut self) -> Option<String> {
         let last = self.service_network.last_offset();
         let taken = self.taken_addresses();
@@ -285,8 +284,7 @@ fn agree(spec: &mut Value, before: Option<&Value>) {
     }
 }
 
-/// Checks and sets `ipFamilies` and `ipFamilyPolicy` of a Service for a single-stack network (upstream:
-/// `initIPFamilyFields`).
+/// Sets `ipFamilies` and `ipFamilyPolicy` of a Service for a single-stack network (upstream: `initIPFamilyFields`).
 fn choose_families(
     spec: &mut Value,
     before: Option<&Value>,
@@ -330,8 +328,7 @@ fn refuse(errors: Vec<FieldError>) -> Result<(), Vec<FieldError>> {
     }
 }
 
-/// Removes the second address and the second IP family of a Service that becomes single-stack, unless the request
-/// changes these lists itself.
+/// Removes the second address and family of a Service that becomes single-stack, unless the request changes them.
 fn keep_first_family(spec: &mut Value, before: &Value) {
     for field in ["clusterIPs", "ipFamilies"] {
         if spec[field] == before[field]
@@ -342,8 +339,7 @@ fn keep_first_family(spec: &mut Value, before: &Value) {
     }
 }
 
-/// Returns the IP families of a Service: those in its spec and of its cluster IP addresses; without any, the family of
-/// the network.
+/// Returns the IP families of a Service: those in its spec and of its addresses; without any, that of the network.
 fn named_families(spec: &Value, network: &ServiceNetwork) -> Result<Vec<Value>, Vec<FieldError>> {
     let own = network.family();
     let other = if own == "IPv6" { "IPv4" } else { "IPv6" };

@@ -43,8 +43,7 @@ impl WriteAdmission<'_> {
         target.subresource == Subresource::Main && target.resource.is(group, kind)
     }
 
-    /// Builds the 403 with which an admission plugin refuses a write. Its message names the object or, if this has no
-    /// name yet, its `generateName`.
+    /// Builds the 403 with which an admission plugin refuses a write. It names the object or else its `generateName`.
     pub(crate) fn refusal(&self, object: &Value, why: &str) -> Status {
         let own = ["generateName", "name"].map(|field| metadata::text(object, field));
         let mut names = [self.name].into_iter().chain(own);
@@ -254,8 +253,7 @@ impl Registry {
         }
     }
 
-    /// Refuses an update that raises the storage request of a PersistentVolumeClaim, unless the claim is bound and its
-    /// StorageClass allows expansion.
+    /// Refuses an update that raises the storage request of a claim that is not bound or of a class without expansion.
     fn check_growth(&self, (admission, claim, old): AdmittedWrite<'_>) -> Result<(), Status> {
         let Some(old) = old else {
             return Ok(());

@@ -159,8 +159,7 @@ impl Registry {
         }
     }
 
-    /// Adds recorded writes and deletions to the usage in a quota's status. Without the quota controller, the usage
-    /// never decreases.
+    /// Adds recorded writes and deletions to the usage in a quota's status. Without the controller, it never decreases.
     fn adjust(&mut self, quota: &Arc<Stored>, tallies: &[QuotaTally]) {
         let hard = amounts(&quota.lean()["status"]["hard"]);
         if hard.is_empty() {

@@ -1,5 +1,4 @@
-//! Machine: refuses Pods that violate the pod security standard in the labels of their namespace (upstream: the
-//! admission plugin PodSecurity).
+//! Machine: refuses Pods that violate the pod security standard in their namespace's labels (upstream: PodSecurity).
 
 mod policy;
 mod pod;

@@ -32,8 +32,7 @@ pub(crate) fn sign_for(user: &User, request: &mut Value) {
     spec.extend(user.info().as_object().cloned().unwrap_or_default());
 }
 
-/// Sets those times of conditions that the client left out. The transition time changes only with the condition's
-/// status.
+/// Sets those times of conditions that the client left out. A transition time changes only with the status.
 pub(crate) fn time_conditions(request: &mut Value, old: &Value, now: Timestamp) {
     let now = Value::from(metadata::time(now));
     let before = items(&old["status"]["conditions"]);
@@ -91,8 +90,7 @@ impl Registry {
     }
 }
 
-/// Returns whether a CertificateSigningRequest asks for a certificate in the group `system:masters`, which may do
-/// everything.
+/// Returns whether a request asks for a certificate in the group `system:masters`, which may do everything.
 fn asks_for_all(request: &Value) -> bool {
     // A request that does not parse is refused later by validation, with the same parser.
     let asked = SigningRequest::read(text(&request["spec"]["request"]));

@@ -15,8 +15,7 @@ const LABELS: [&str; 2] = [
 ];
 
 impl Registry {
-    /// Copies the zone and region labels of the node in `spec.nodeName` to a Pod. Does nothing if this node does not
-    /// exist.
+    /// Copies the zone and region labels of the node in `spec.nodeName`, if it exists, to a Pod.
     pub(crate) fn take_topology(&self, pod: &mut Value) {
         let node = self.object(("", "nodes"), "", text(&pod["spec"]["nodeName"]));
         for name in LABELS {

@@ -12,8 +12,7 @@ const OF_SERVICES: &[&str] = &[
     "count/services", "services", "services.nodeports", "services.loadbalancers",
 ];
 
-/// Storages of kinds that a quota can count under two names: by the plural alone, such as `secrets`, and by the newer
-/// name, such as `count/secrets`.
+/// Storages of kinds that a quota can count under two names, such as `secrets` and the newer `count/secrets`.
 const OLD_NAMES: &[&str] = &[
     "configmaps.", "resourcequotas.", "replicationcontrollers.", "secrets.",
 ];
@@ -66,8 +65,7 @@ pub(crate) fn covers(storage: &StorageKey, resource: &str) -> bool {
     }
 }
 
-/// Returns whether a resource name is that of an extended resource, such as `example.com/gpu`, and not of Kubernetes
-/// itself.
+/// Returns whether a name is that of an extended resource, such as `example.com/gpu`, and not of Kubernetes itself.
 fn is_announced(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/")
 }
@@ -95,8 +93,7 @@ pub(crate) fn usage(storage: &StorageKey, object: &Value) -> Amounts {
     used
 }
 
-/// Returns the usage of a Pod from its requests and limits, under all names that a quota may use: `cpu` is the same as
-/// `requests.cpu`, for instance.
+/// Returns the usage of a Pod from its requests and limits, under all names of a quota: `cpu` is `requests.cpu`, too.
 fn computed(requests: Amounts, limits: Amounts) -> Amounts {
     let mut used = Amounts::from([("pods".to_owned(), Quantity::of(1))]);
     for (name, amount) in requests {
@@ -222,8 +219,7 @@ fn is_ending(spec: &Value) -> bool {
     seconds.is_some_and(|seconds| seconds >= 0)
 }
 
-/// Returns whether the operator and the values of a scope selector match one of the class names in `found`; an empty
-/// name counts as absent.
+/// Returns whether a scope selector matches one of the class names in `found`; an empty name counts as absent.
 fn names(found: &[&str], operator: &str, values: &Value) -> bool {
     let listed = |name: &&&str| has_text(values, name);
     let mut found = found.iter().filter(|name| !name.is_empty()).peekable();

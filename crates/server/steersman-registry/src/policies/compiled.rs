@@ -21,8 +21,7 @@ type Policies<R> = Arc<Vec<BoundPolicy<R>>>;
 /// The compiled webhooks and policies of the server, sorted by the names of the policies and webhook configurations.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
-    /// The values of `policies_edition` and `webhooks_edition` in [`Presence`] at the last compilation; 0 before the
-    /// first.
+    /// The `policies_edition` and `webhooks_edition` of [`Presence`] at the last compilation; 0 before the first.
     policies_edition: u64,
     webhooks_edition: u64,
     pub(crate) validating: Policies<Validating>,

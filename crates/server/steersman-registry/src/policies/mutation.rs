@@ -27,8 +27,7 @@ pub(crate) enum Mutation {
 #[derive(Debug)]
 pub(crate) struct Changed {
     pub(crate) object: Json,
-    /// Whether unknown fields in `object` are errors: after a JSON patch. The fields of an apply configuration were
-    /// checked before.
+    /// Whether unknown fields in `object` are errors, as after a JSON patch. Apply configurations were checked before.
     pub(crate) strict: bool,
 }
 

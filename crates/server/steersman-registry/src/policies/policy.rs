@@ -1,5 +1,4 @@
-//! Machine: the parts that validating and mutating admission policies share: the writes that they match, match
-//! conditions, and variables.
+//! Machine: the parts that validating and mutating admission policies share: matched writes, conditions, and variables.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/generic`.
 
@@ -50,8 +49,7 @@ pub(crate) trait Rules {
     /// The plural names of the policy's kind and of the kind of its bindings.
     const PLURALS: (&'static str, &'static str);
 
-    /// Compiles the validations or mutations in the spec of a policy; `environment` declares the variables that their
-    /// expressions may use.
+    /// Compiles the validations or mutations in the spec of a policy; `environment` declares their variables.
     fn compile(environment: Environment, spec: &Json) -> Self;
 }
 
@@ -70,8 +68,7 @@ pub(crate) struct ExpressionVariables<'a> {
     /// The variable `request`: the `request` of an AdmissionReview, also with `object` and `oldObject`.
     pub(crate) request: Json,
     pub(crate) params: &'a Json,
-    /// The variable `namespaceObject`: the Namespace of the object. Null for cluster-scoped objects, and in the match
-    /// conditions of webhooks.
+    /// The variable `namespaceObject`. Null for cluster-scoped objects, and in the match conditions of webhooks.
     pub(crate) namespace: Json,
     pub(crate) asker: RequestAuthorizer<'a>,
 }
@@ -183,8 +180,7 @@ impl Binding {
             constraints: resources.is_object().then(|| {
                 let mut resources = resources.clone();
                 if items(&resources["resourceRules"]).is_empty() {
-                    // Without `resourceRules`, a binding must match every write that its policy matches, so it gets a
-                    // rule for all.
+                    // Without `resourceRules`, a binding matches every write that its policy matches.
                     resources["resourceRules"] = json!([{"operations": ["*"], "apiGroups": ["*"],
                         "apiVersions": ["*"], "resources": ["*/*"]}]);
                 }

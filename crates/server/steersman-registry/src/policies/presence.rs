@@ -27,8 +27,7 @@ const QUOTAS: [&str; 1] = ["resourcequotas."];
 pub(crate) struct Presence {
     pub(crate) webhooks: bool,
     pub(crate) quotas: bool,
-    /// The number of writes and deletions of webhook configurations; webhooks compiled at a smaller number are
-    /// outdated.
+    /// The number of writes and deletions of webhook configurations. Webhooks compiled at a smaller one are outdated.
     pub(crate) webhooks_edition: u64,
     /// Whether any binding of a validating policy exists; a policy without bindings does nothing.
     pub(crate) validating_policies: bool,

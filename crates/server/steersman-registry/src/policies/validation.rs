@@ -8,8 +8,7 @@ use steersman_cel::{Environment, Expression, Type, Value, VariableValues};
 use super::policy::{BUDGET, ExpressionVariables, Policy, Rules};
 use crate::values::{items, text};
 
-/// Maximum length, in bytes, of the text that a `messageExpression` returns. For a longer text, the validation's
-/// `message` is used.
+/// Maximum length, in bytes, of the text of a `messageExpression`. In place of a longer text, `message` is used.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
 #[derive(Debug)]

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use steersman_schema::builtin::{built_in, is_on_by_default};
 use steersman_schema::resource::{Resource, StorageKey};
 
-/// The resources that the server serves, one per version. The number `version` increases when a resource is added,
-/// changed or removed.
+/// The resources that the server serves, one per version. The number `version` increases with each change of them.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     pub(crate) all: Vec<Arc<Resource>>,
@@ -21,8 +20,7 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Creates the catalogue of the built-in kinds. A kind that is off by default is served only if `is_enabled` is
-    /// true for it.
+    /// Creates the catalogue of the built-in kinds that are on by default or for which `is_enabled` is true.
     pub(crate) fn new(is_enabled: impl Fn(&Resource) -> bool) -> Self {
         let served = |one: &Resource| is_on_by_default(one) || is_enabled(one);
         let all = built_in().into_iter().filter(served);
@@ -109,8 +107,7 @@ impl Catalogue {
         self.index();
     }
 
-    /// Returns the revision at which the CRD edition of a resource ended; `None` for the current edition and built-in
-    /// kinds.
+    /// Returns the revision at which the CRD edition of a resource ended; `None` if it is current or built in.
     ///
     /// Returns 0 for an end that was forgotten because it was compacted (SRV-WATCH-5): a watch of that edition has
     /// either seen all changes before the end, or can no longer read them.

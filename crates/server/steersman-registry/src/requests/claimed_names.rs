@@ -65,8 +65,7 @@ impl ClaimedNames {
         (resources, kinds)
     }
 
-    /// Returns the storages of the CRDs in a group with a refused name, which are judged again when a name becomes
-    /// free.
+    /// Returns the storages of the CRDs in a group with a refused name, to judge them again when a name becomes free.
     pub(crate) fn refused(&self, group: &str) -> Vec<StorageKey> {
         let all = self.0.iter();
         let refused = all.filter(|(_, claim)| claim.is_refused && claim.group == group);
@@ -74,8 +73,7 @@ impl ClaimedNames {
     }
 }
 
-/// Returns the names in a field of a CRD, which is one text (such as `plural`) or a list (`shortNames`). Leaves out
-/// empty names.
+/// Returns the names in a field of a CRD: one text (such as `plural`) or a list (`shortNames`), without empty names.
 pub(crate) fn names_in(field: &Value) -> impl Iterator<Item = &str> {
     one_or_many(field).filter(|name| !name.is_empty())
 }

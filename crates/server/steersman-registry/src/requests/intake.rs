@@ -12,8 +12,7 @@ use super::options::WriteOptions;
 use super::{manager, metadata};
 use crate::values::{items, text};
 
-/// The name of the Go scheme with the built-in kinds, as kube-apiserver's error messages print it: the line of Go code
-/// that creates the scheme.
+/// The name of the Go scheme of the built-in kinds in kube-apiserver's messages: the line of code that creates it.
 pub(crate) const LEGACY_SCHEME: &str = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
 
 /// The query parameter `fieldValidation`: whether fields that the object's kind does not have are refused or dropped.
@@ -327,8 +326,7 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Validates a whole object and returns its errors; `old` is the stored object in an update. Warnings are appended to
-/// `warnings`.
+/// Validates an object and returns its errors; `old` is the stored object in an update. `warnings` gets warnings.
 pub(crate) fn check(
     resource: &Resource,
     object: &Value,

@@ -29,8 +29,7 @@ pub(crate) fn check(name: Option<&str>, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Returns the name of the field manager of a write: the query parameter `fieldManager`, or else the User-Agent up to
-/// its first slash.
+/// Returns the name of the field manager of a write: its `fieldManager`, or else its User-Agent up to the first slash.
 pub(crate) fn name_of(options: &WriteOptions) -> String {
     let given = options.field_manager.as_deref().unwrap_or_default();
     if !given.is_empty() {

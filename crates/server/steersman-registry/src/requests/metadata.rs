@@ -27,8 +27,7 @@ pub(crate) fn map_in<'a>(
     self::members(members.entry(field).or_insert(Value::Null))
 }
 
-/// Returns the list in a field, and sets an absent field to an empty list first. `None` if the field has a value that
-/// is no list.
+/// Returns the list in a field; an absent field becomes an empty list. `None` if the field has another value.
 pub(crate) fn list_in<'a>(
     members: &'a mut Map<String, Value>,
     field: &str,
@@ -240,8 +239,7 @@ pub(crate) fn assign(members: &mut Map<String, Value>, field: &str, value: Optio
     };
 }
 
-/// Keeps those items of a list in the metadata, such as `finalizers`, for which `keep` is true. Removes the list if
-/// none is left.
+/// Keeps those items of a list in the metadata for which `keep` is true. Removes the list if none is left.
 pub(crate) fn retain_items(object: &mut Value, field: &str, keep: impl FnMut(&Value) -> bool) {
     let fields = of(object);
     if let Some(list) = fields.get_mut(field).and_then(Value::as_array_mut) {

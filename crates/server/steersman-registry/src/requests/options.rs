@@ -144,8 +144,7 @@ pub struct ListQuery {
     pub allow_bookmarks: bool,
 }
 
-/// The query parameters of a create, update or patch, not checked yet. Webhooks get them as JSON in the field `options`
-/// of the AdmissionReview.
+/// The query parameters of a create, update or patch, not checked yet. Webhooks get them in the field `options`.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteOptions {
@@ -164,8 +163,7 @@ pub struct WriteOptions {
     /// `fieldValidation`: `Ignore`, `Warn` (also if absent) or `Strict`.
     #[serde(skip_serializing_if = "is_blank")]
     pub field_validation: Option<String>,
-    /// `force`: whether an apply takes over fields that other managers own, instead of failing with 409. Only an apply
-    /// may have this parameter.
+    /// `force`: whether an apply takes over fields of other managers, instead of failing with 409. Only for an apply.
     #[serde(skip)]
     pub force: Option<bool>,
 }
@@ -175,16 +173,14 @@ fn is_blank(text: &Option<String>) -> bool {
     text.as_deref().is_none_or(str::is_empty)
 }
 
-/// The body or the query parameters of a delete (`DeleteOptions`). Webhooks get them as JSON in the field `options` of
-/// the AdmissionReview.
+/// The body or the query parameters of a delete (`DeleteOptions`). Webhooks get them in the field `options`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeleteOptions {
     /// All values of `dryRun`: with `All`, the only valid value, nothing is deleted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dry_run: Vec<String>,
-    /// `gracePeriodSeconds`: the time, in seconds, that the object has to shut down; `None` for the default of its
-    /// kind.
+    /// `gracePeriodSeconds`: the time, in seconds, to shut down; `None` for the default of the object's kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i64>,
     /// `propagationPolicy`: whether dependents are deleted before the object (`Foreground`), after it (`Background`) or
@@ -252,8 +248,7 @@ impl VersionedObject {
         &self.stored.name
     }
 
-    /// Returns the object as JSON values. If the object is stored as text, it is decoded and stays decoded as long as
-    /// this value lives.
+    /// Returns the object as JSON values. An object that is stored as text stays decoded as long as this value lives.
     pub fn value(&self) -> &Value {
         &self.stored.value
     }

@@ -5,8 +5,7 @@ use std::hash::BuildHasher as _;
 use foldhash::quality::FixedState;
 use uuid::Builder;
 
-/// A pseudo-random generator of uids and names. Its state is one number, which snapshots contain, so that a restarted
-/// server continues the sequence.
+/// A pseudo-random generator of uids and names. Snapshots have its state, so that a restarted server continues it.
 #[derive(Debug, Clone)]
 pub struct Rng(fastrand::Rng);
 

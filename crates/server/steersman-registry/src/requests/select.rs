@@ -96,8 +96,7 @@ impl Selectors {
         self.shard.as_ref().map(ShardSelector::text)
     }
 
-    /// Returns whether the label selector and the field selector are empty. As upstream, the shard selector does not
-    /// count.
+    /// Returns whether the label and field selectors are empty. As upstream, the shard selector does not count.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }

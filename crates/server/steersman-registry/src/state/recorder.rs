@@ -18,7 +18,6 @@ pub(super) struct Counters {
 pub(crate) struct Recorder {
     pub(super) counters: Counters,
     pub(super) forgotten: u64,
-    /// Whether `add_token` has registered a token for snapshots since the last transaction, which the next one must
-    /// contain.
+    /// Whether `add_token` has registered a token since the last transaction, which the next one must contain.
     pub(crate) has_new_token: bool,
 }

@@ -42,8 +42,7 @@ pub struct RegistryOptions {
     pub seed: u64,
     /// Maximum number of past revisions; when exceeded, the older half is compacted. Default 10,000.
     pub retained_revisions: usize,
-    /// Maximum size of the past revisions, in bytes of JSON; when exceeded, the older half is compacted. Default 128
-    /// MiB.
+    /// Maximum size of the past revisions, in bytes of JSON; beyond it the older half is compacted. Default 128 MiB.
     pub retained_bytes: usize,
     /// Whether the garbage collector runs inside delete requests: it deletes the dependents of a deleted owner, orphans
     /// them, or keeps the owner until they are deleted. Default true. Otherwise dependents of deleted owners stay.
@@ -55,8 +54,7 @@ pub struct RegistryOptions {
     pub remove_at_once: bool,
     /// The components that this process simulates, by the names of their ComponentStatuses. Default none.
     pub played_components: Vec<&'static str>,
-    /// Whether a ClusterRole with an `aggregationRule` gets the rules of the ClusterRoles that this rule selects.
-    /// Default true.
+    /// Whether a ClusterRole with an `aggregationRule` gets the rules of the selected ClusterRoles. Default true.
     pub gather_roles: bool,
     /// Whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served. Default false, as in 1.36.
     pub serve_storage_migrations: bool,
@@ -67,8 +65,7 @@ pub struct RegistryOptions {
     /// ResourceQuotas. Default true. Otherwise a quota limits nothing until a client writes its status.
     pub count_quotas: bool,
     /// Whether every namespace gets a ServiceAccount `default` and, once the server listens, the ConfigMap
-    /// `kube-root-ca.crt`. With true, a new Pod needs a ServiceAccount, and mounts the token of this ServiceAccount.
-    /// Default false.
+    /// `kube-root-ca.crt`. With true, a new Pod needs a ServiceAccount, and mounts its token. Default false.
     pub furnish_namespaces: bool,
     /// Whether objects have `metadata.managedFields`. Default true. Without managedFields, a server-side apply has no
     /// conflicts, and removes no field that the client left out.
@@ -131,8 +128,7 @@ pub struct Registry {
     changed: BTreeSet<StorageKey>,
     pub(crate) presence: Presence,
     pub(crate) compiled: RefCell<Compiled>,
-    /// The webhook responses and the warnings of the verb that runs. In a cell, because reads (`&self`) change them,
-    /// too.
+    /// The webhook responses and the warnings of the verb that runs. In a cell, because reads (`&self`) change them.
     pub(crate) verb_state: RefCell<VerbState>,
     /// The Secrets with a ServiceAccount token that was used on a day which their label for the last use does not have
     /// yet.
@@ -213,14 +209,12 @@ impl Registry {
         new
     }
 
-    /// Returns the error of an invalid option; `None` if all options are valid. With an error, the server
-    /// does not listen.
+    /// Returns the error of an invalid option, with which the server does not listen; `None` if all are valid.
     pub fn option_problem(&self) -> Option<&OptionError> {
         self.option_problem.as_ref()
     }
 
-    /// Returns the OpenID Connect discovery document of the issuer of ServiceAccount tokens; `None` if the issuer's URL
-    /// cannot have such a document.
+    /// Returns the OpenID Connect discovery document of the token issuer; `None` if its URL cannot have one.
     pub fn issuer_metadata(&self) -> Option<Value> {
         let base = self
             .listens
@@ -287,8 +281,7 @@ impl Registry {
             .collect()
     }
 
-    /// Returns the revision that is `ago` revisions older than the newest revision, or the oldest revision that was not
-    /// compacted, if this is later.
+    /// Returns the revision that is `ago` revisions older than the newest, or the oldest that was not compacted.
     pub fn past_revision(&self, ago: u64) -> u64 {
         let past = self.store.revision().saturating_sub(ago);
         past.max(self.store.compacted()).max(1)
@@ -367,8 +360,7 @@ impl Registry {
         self.changed.insert(storage.clone());
     }
 
-    /// Stores an object at the next revision. Controllers such as the garbage collector run only when `settle` is
-    /// called.
+    /// Stores an object at the next revision. Controllers such as the garbage collector run only in `settle`.
     pub(crate) fn put(
         &mut self,
         storage: &StorageKey,
@@ -408,8 +400,7 @@ impl Registry {
         }
     }
 
-    /// Removes an object at the next revision. Controllers such as the garbage collector run only when `settle` is
-    /// called.
+    /// Removes an object at the next revision. Controllers such as the garbage collector run only in `settle`.
     pub(crate) fn remove(&mut self, storage: &StorageKey, old: &Stored) -> Option<Arc<Stored>> {
         self.unlink(storage, old);
         let gone = self.store.delete(storage, &old.namespace, &old.name)?;
@@ -446,8 +437,7 @@ impl Registry {
         self.last_node_port = counters.node_ports;
     }
 
-    /// Builds the result of a verb from an object that is not in the store: the result of a dry run, or a derived
-    /// object.
+    /// Builds the result of a verb from an object that is not in the store, such as that of a dry run.
     pub(crate) fn answer(
         namespace: &str,
         name: &str,

@@ -160,11 +160,9 @@ impl Registry {
         self.resume_removals();
     }
 
-    /// Replaces the state of the registry by the snapshot, but does not serve its CRDs: a recovery first replays its
-    /// log.
+    /// Replaces the state of the registry by the snapshot, without serving CRDs: a recovery first replays its log.
     pub(super) fn restore_objects(&mut self, snapshot: &Snapshot) {
-        // Continues the sequence of uids of the server that took the snapshot, so that no uid is assigned twice
-        // (SRV-SNAP-1).
+        // Continues the sequence of uids of the snapshot, so that no uid is assigned twice (SRV-SNAP-1).
         self.set_counters(snapshot.counters);
         // Tokens stay valid that the server accepted which took the snapshot (SRV-SNAP-3).
         if let Some(key) = &snapshot.key {
@@ -193,8 +191,7 @@ impl Registry {
         self.claimed_names.clear();
         for definition in &all {
             let definition = definition.borrowed();
-            // The edition begins at the oldest revision from which a watch may resume, so that watches from before the
-            // restart can go on.
+            // The edition begins at the oldest revision from which a watch may resume, so that earlier watches go on.
             self.serve_definition(&definition, self.forgotten, true);
             let is_marked = definition.is_terminating();
             if is_marked && !crd::is_in_cleanup(definition.lean()) {

@@ -221,8 +221,7 @@ impl LoggedChange {
 // === impl Registry ===
 
 impl Registry {
-    /// Begins to record changes, which [`take_transaction`](Self::take_transaction) returns. Needed for a write-ahead
-    /// log.
+    /// Begins to record changes for a write-ahead log, which [`take_transaction`](Self::take_transaction) returns.
     pub fn record_transactions(&mut self) {
         self.recorder = Some(Recorder {
             counters: self.counters(),
@@ -232,9 +231,8 @@ impl Registry {
         self.store.record_changes();
     }
 
-    /// Returns the changes since the last call as a transaction; `None` if nothing has changed, or if
-    /// [`record_transactions`](Self::record_transactions) was not called. Call this at the end of every turn of the
-    /// lock.
+    /// Returns the changes since the last call as a transaction; `None` if nothing has changed, or without
+    /// [`record_transactions`](Self::record_transactions). Call this at the end of every turn of the lock.
     pub fn take_transaction(&mut self) -> Option<Transaction> {
         let counters = self.counters();
         let recorder = self.recorder.as_mut()?;

@@ -16,14 +16,12 @@ pub(crate) struct VerbState {
     pub(crate) attended: bool,
     /// The webhook responses so far, by the key of the call. A key contains the whole review, so it is not hashed.
     pub(crate) answers: BTreeMap<String, CallResponse>,
-    /// The number of calls of each webhook in this request. A request is refused with 409 if its object changes again
-    /// and again between the calls.
+    /// The number of calls of each webhook in this request, which ends with 409 if its object changes again and again.
     pub(crate) asked: BTreeMap<String, usize>,
     /// The number of webhook conversions that this run of the verb has needed so far.
     pub(crate) conversions: usize,
     pub(crate) pending: Vec<WebhookCall>,
-    /// The intermediate result that a verb keeps for its next run when it stops for a webhook. Its type is private to
-    /// the verb.
+    /// The intermediate result of a verb that stops for a webhook, for its next run. Its type is private to the verb.
     pub(crate) waiting: Option<Box<dyn Any + Send + Sync>>,
     /// The revision of a list that stopped for a webhook: the next run of the verb lists at the same revision.
     pub(crate) pinned: Option<u64>,

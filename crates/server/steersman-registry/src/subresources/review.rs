@@ -308,8 +308,7 @@ fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Ve
     }
 }
 
-/// Returns the text of the warning for selectors in a review that do not parse, and so are ignored at least in part;
-/// empty if all selectors parse.
+/// Returns the warning for selectors in a review that do not parse and so are ignored; empty if all parse.
 fn ignored(resource: &Value) -> String {
     let mut problems = Vec::new();
     for field in ["fieldSelector", "labelSelector"] {

@@ -15,8 +15,7 @@ const DEVICES: &str = "resource.k8s.io";
 /// The label that a Namespace needs so that ResourceClaims in it may use devices with administrator access.
 const ADMIN: &str = "resource.kubernetes.io/admin-access";
 
-/// The subresources of a Pod that open a stream. They need the permission `create`, even for a GET, for which only
-/// `get` was checked before.
+/// The subresources of a Pod that open a stream. They need the permission `create`, even for a GET.
 const STREAMS: [&str; 3] = ["attach", "exec", "portforward"];
 
 impl Registry {
@@ -183,8 +182,7 @@ fn is_same(left: &Value, right: &Value) -> bool {
     left == right || (is_empty(left) && is_empty(right) && !left.is_object() && !right.is_object())
 }
 
-/// Returns the name of the node on which the devices of an allocation can be used; `None` if the allocation is not
-/// limited to one node.
+/// Returns the node on which the devices of an allocation can be used; `None` if it is not limited to one node.
 fn allocated_node(allocation: &Value) -> Option<&str> {
     let [term] = items(&allocation["nodeSelector"]["nodeSelectorTerms"]) else {
         return None;

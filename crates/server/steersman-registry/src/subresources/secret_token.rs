@@ -1,5 +1,4 @@
-//! Machine: checks ServiceAccount tokens that kube-controller-manager stores in Secrets, and records the day of their
-//! last use.
+//! Machine: checks ServiceAccount tokens that kube-controller-manager stores in Secrets, and records their last use.
 //!
 //! Kubernetes source: `pkg/serviceaccount/legacy.go`.
 
@@ -19,11 +18,9 @@ use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
 use crate::values::text;
 
-/// The label of a Secret that makes its token invalid. kube-controller-manager sets it when a token was not used for a
-/// long time.
+/// The label that makes the token of a Secret invalid. kube-controller-manager sets it for unused tokens.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
-/// The label of a Secret with the day on which its token was last used. kube-controller-manager reads it to find unused
-/// tokens.
+/// The label of a Secret with the day on which its token was last used, for kube-controller-manager.
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 
 impl Registry {
@@ -81,8 +78,7 @@ impl Registry {
         Ok(ValidToken { user, audiences })
     }
 
-    /// Returns whether tokens of Secrets were used for which [`mark_used_secrets`](Self::mark_used_secrets) has to
-    /// write labels.
+    /// Returns whether [`mark_used_secrets`](Self::mark_used_secrets) has to write the labels of used Secrets.
     pub fn has_used_secrets(&self) -> bool {
         !self.used_secrets.borrow().is_empty()
     }

@@ -113,14 +113,12 @@ impl Registry {
         self.admit_validated(admission, (Some(new), Some(old)))
     }
 
-    /// Returns whether a mutating policy or webhook may change the object of the verb. (The flag for webhooks covers
-    /// mutating and validating ones.)
+    /// Returns whether a mutating policy, or any webhook of the server, may change the object of the verb.
     pub(crate) fn is_changed(&self) -> bool {
         self.calls_webhooks() || self.presence.mutating_policies
     }
 
-    /// Returns whether a validating policy or webhook may refuse the verb. (The flag for webhooks covers mutating and
-    /// validating ones.)
+    /// Returns whether a validating policy, or any webhook of the server, may refuse the verb.
     pub(crate) fn is_judged(&self) -> bool {
         self.calls_webhooks() || self.presence.validating_policies
     }
@@ -146,8 +144,7 @@ impl Registry {
         let mut waiting = Ok(());
         for object in &page.items {
             let admitted = self.admit_removal(&admission, object.value());
-            // Goes on if a response is missing, so that the caller gets the calls for all objects and sends them at
-            // once.
+            // Goes on if a response is missing, so that the caller sends the calls for all objects at once.
             if admitted.is_err() && !self.is_waiting() {
                 return admitted;
             }
@@ -156,8 +153,7 @@ impl Registry {
         waiting
     }
 
-    /// Runs policies and webhooks for a binding, eviction or token request. They can refuse it, but not change its
-    /// body.
+    /// Runs policies and webhooks for a binding, eviction or token request, which they can refuse but not change.
     pub(crate) fn admit_act(
         &self,
         request: &ActRequest<'_>,

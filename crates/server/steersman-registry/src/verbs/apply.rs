@@ -276,8 +276,7 @@ fn unrestorable(resource: &Resource, place: &str, why: &str) -> Status {
     ))
 }
 
-/// Replaces the decoder's refusal of the result of an apply by the 500 that upstream returns for built-in kinds. Other
-/// errors stay as they are.
+/// Replaces the decoder's refusal of the result of an apply by upstream's 500 for built-in kinds. Other errors stay.
 fn refuse_undecodable(target: ObjectTarget<'_>, place: &str, status: Status) -> Status {
     let resource = target.resource;
     if !resource.built_in || target.subresource == Subresource::Scale {

@@ -56,8 +56,7 @@ impl Registry {
     }
 }
 
-/// Returns the query parameters of a connection as the fields of its options object, such as PodExecOptions. Leaves out
-/// fields without a value.
+/// Returns the query parameters of a connection that have a value as the fields of its options, such as PodExecOptions.
 fn connection(query: &[(String, String)]) -> Map<String, Value> {
     let mut options = Map::new();
     for (name, value) in query {

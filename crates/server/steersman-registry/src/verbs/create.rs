@@ -17,8 +17,7 @@ use crate::requests::options::{ObjectTarget, StoredWrite, WriteOptions};
 use crate::requests::{metadata, subresource_fields};
 use crate::state::registry::Registry;
 
-/// Maximum number of names that are generated from `generateName` for one object; if all are taken, the create fails
-/// with 409.
+/// Maximum number of names that are generated for one object; if all are taken, the create fails with 409.
 const NAME_TRIES: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,8 +95,7 @@ impl Registry {
         Some(self.create_decoded(target, new, CreateRequest::Post, options))
     }
 
-    /// Decodes the body of a create or a review: refuses a body of another kind, and records warnings about unknown
-    /// fields.
+    /// Decodes the body of a create or a review, which must have the resource's kind. Warns of unknown fields.
     pub(crate) fn decode_body(
         &self,
         resource: &Resource,

@@ -35,9 +35,8 @@ pub(crate) fn empty(resource: &Resource) -> Value {
     empty
 }
 
-/// Sets the fields of a deletion in an object, such as `deletionTimestamp`, and returns whether the object then stays
-/// or is removed. Upstream: `rest.BeforeDelete`, the strategy of Pods (the only kind with a grace period), and the
-/// rules of namespaces and CRDs.
+/// Sets the fields of a deletion in an object, such as `deletionTimestamp`, and returns whether the object then stays.
+/// Upstream: `rest.BeforeDelete`, the strategy of Pods (the only kind with a grace period), of namespaces and of CRDs.
 pub(crate) fn begun(
     resource: &Resource,
     value: &mut Value,

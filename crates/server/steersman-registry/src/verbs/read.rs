@@ -91,8 +91,7 @@ impl Registry {
         };
         let one_key = start.is_none() && (namespace.is_some() || !resource.namespaced);
         let from = start.map_or(0, |start| {
-            // The objects are sorted by the key that is in the token, so a page cannot skip or repeat objects
-            // (SRV-STORE-5).
+            // The objects are sorted by the key in the token, so a page cannot skip or repeat objects (SRV-STORE-5).
             all.partition_point(|stored| key(stored, namespace.is_some()) < start)
         });
         let place = (revision, namespace.is_some());

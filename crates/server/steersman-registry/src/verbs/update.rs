@@ -109,8 +109,7 @@ impl Registry {
         self.write(&write, (body, sent))
     }
 
-    /// Decodes the new object of a write, and records warnings about unknown fields. Returns the managedFields in the
-    /// request.
+    /// Decodes the new object of a write, and warns of unknown fields. Returns the managedFields in the request.
     pub(crate) fn read(
         &self,
         resource: &Resource,
@@ -305,8 +304,7 @@ impl Registry {
         let version = stored.lean()["metadata"]["resourceVersion"].clone();
         metadata::of(&mut merged).insert("resourceVersion".to_owned(), version);
         if write.subresource == Subresource::Scale {
-            // The response will be a Scale. If it cannot be built, the write must fail before anything is stored
-            // (SRV-REG-1).
+            // If the Scale for the response cannot be built, the write must fail before anything is stored (SRV-REG-1).
             scale::scale_of(resource, &merged)?;
         }
         let value = self.to_storage(resource, merged)?;

@@ -127,8 +127,7 @@ impl Registry {
         if cursor.over {
             return events;
         }
-        // If the poll stops for a conversion webhook, the cursor is set back, so that the next poll returns these
-        // events.
+        // If the poll stops for a conversion webhook, the cursor is set back to return these events in the next poll.
         let before = cursor.resource.conversion.is_some().then(|| cursor.clone());
         let end = self.end_of_edition(cursor);
         if let Err(status) = self.look(cursor, end, max, &mut events) {
@@ -239,9 +238,8 @@ impl Registry {
         changes.map_err(|_| Status::too_old(cursor.position, self.store.compacted()))
     }
 
-    /// Returns the event of a watch for one change; `None` if the selectors match the object neither before nor after.
-    /// If the selectors begin to match, the event is `Added`; if they no longer match, it is `Deleted` with the last
-    /// matching state.
+    /// Returns the event of a watch for one change: `Added` if the selectors begin to match the object, `Deleted` with
+    /// the last matching state if they no longer match it, and `None` if they match neither before nor after.
     fn see(&self, cursor: &WatchCursor, change: &Change) -> Result<Option<WatchEvent>, Status> {
         if !concerns(cursor, change) {
             return Ok(None);

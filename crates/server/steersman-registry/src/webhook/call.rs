@@ -123,8 +123,7 @@ impl WebhookAddress {
                 path.as_str(),
             ),
         };
-        // `percent_decode_str` keeps a percent sign without two digits. The store has no such URLs: validation refuses
-        // them.
+        // `percent_decode_str` keeps a percent sign without two digits; validation has refused such URLs.
         let path: Vec<u8> = percent_decode_str(path).collect();
         let path = clean(&path);
         let path = percent_encode(&path, ESCAPED);

@@ -23,8 +23,7 @@ pub(crate) struct RegisteredWebhook {
     pub(crate) endpoint: WebhookAddress,
     /// The URL at which the webhook is called, for error messages.
     pub(crate) url: String,
-    /// The start of [`WebhookCall::key`](crate::webhook::WebhookCall::key) of the webhook's calls: its id and its
-    /// address.
+    /// The start of the [key](crate::webhook::WebhookCall::key) of the webhook's calls: its id and its address.
     pub(crate) call_prefix: String,
     pub(crate) ca: Bytes,
     pub(crate) timeout: Duration,

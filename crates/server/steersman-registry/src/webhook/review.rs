@@ -109,8 +109,7 @@ pub(crate) fn body(version: &str, uid: &str, request: &str) -> Bytes {
     review.into()
 }
 
-/// Reads the response of the webhook `name`. Fails with a message if the response is invalid, so that the call counts
-/// as failed.
+/// Reads the response of the webhook `name`. Fails with a message for an invalid response: the call has then failed.
 pub(crate) fn read(
     name: &str,
     version: &str,

@@ -1,5 +1,4 @@
-//! Machine: the reads and writes of the storage version migrator: of StorageVersionMigrations, and of the objects that
-//! they migrate.
+//! Machine: the reads and writes of StorageVersionMigrations, and of the objects that they migrate.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -155,8 +154,7 @@ impl Registry {
         self.store.get(&storage(), "", name).cloned()
     }
 
-    /// Returns the served resource that a migration names, in its preferred version; `None` if the resource is not
-    /// served.
+    /// Returns the resource that a migration names, in its preferred version; `None` if the resource is not served.
     pub(super) fn migrated_resource(&self, migration: &Value) -> Option<Arc<Resource>> {
         let named = &migration["spec"]["resource"];
         let (group, plural) = (text(&named["group"]), text(&named["resource"]));

@@ -15,8 +15,7 @@ use super::policy::Standard;
 use super::policy::StandardLevel::{self, Baseline, Restricted};
 use super::restricted::{dropped_capabilities, escalation, non_root, user, volumes};
 
-/// The minor version of Kubernetes for the label value `latest`. A later version in a label
-/// counts as this one.
+/// The minor version of Kubernetes for `latest`. A later version in a label counts as this one.
 const LATEST: u32 = 36;
 
 /// The violations of a standard by a Pod: for each failed check a short reason, and details.
