@@ -190,7 +190,6 @@ impl<'a> TypeRef<'a> {
         match self.0 {
             TypeForm::Struct(found, _) => found.fields.get(name).map(Self::node),
             TypeForm::Node(TypeNode::Map { values, .. }) => Some(Self::node(values)),
-            TypeForm::Node(TypeNode::Any) => Some(self),
             TypeForm::Any { .. } => Some(self),
             TypeForm::Node(_) => None,
             TypeForm::Custom { schema, root, open } => custom_field(schema, (root, open), name),
@@ -227,7 +226,7 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn list(self) -> ListKind<'a> {
         match self.0 {
-            TypeForm::Node(TypeNode::List { kind, .. }) => kind.view(),
+            TypeForm::Node(TypeNode::List { kind, .. }) => *kind,
             TypeForm::Custom { schema, .. } => match schema.rules.list_type.as_str() {
                 "set" => ListKind::Set,
                 "map" => ListKind::Map(&schema.rules.list_map_keys),
@@ -259,7 +258,10 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn key_default(self, key: &str) -> Option<Cow<'a, serde_json::Value>> {
         match self.0 {
-            TypeForm::Node(TypeNode::List { kind, .. }) => kind.default_of(key).map(Cow::Owned),
+            TypeForm::Node(TypeNode::List { defaults, .. }) => {
+                let (_, default) = defaults.iter().find(|(one, _)| *one == key)?;
+                Some(Cow::Owned((*default).into()))
+            }
             TypeForm::Custom { schema, .. } => {
                 let items = schema.items.as_deref()?;
                 let default = items.properties.get(key)?.default.as_ref()?;
@@ -325,7 +327,7 @@ fn custom_field<'a>(
 ) -> Option<TypeRef<'a>> {
     if root || schema.embedded {
         match name {
-            "metadata" => return TypeRef::metadata(),
+            "metadata" => return table::named("meta.v1.ObjectMeta").map(TypeRef::built_in_struct),
             "apiVersion" | "kind" => {
                 return Some(TypeRef(TypeForm::Node(&TypeNode::Scalar(Scalar::String))));
             }
@@ -341,13 +343,6 @@ fn custom_field<'a>(
         // An object of which the schema declares no field is free-form.
         Additional::None if open || (!root && is_map(schema)) => Some(TypeRef::untyped()),
         Additional::None => None,
-    }
-}
-
-impl TypeRef<'_> {
-    /// Returns the type of `metadata`, which is the same for all objects.
-    fn metadata() -> Option<Self> {
-        table::named("meta.v1.ObjectMeta").map(Self::built_in_struct)
     }
 }
 

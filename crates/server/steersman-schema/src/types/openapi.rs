@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::table::{self, ListKindBuf, Type, TypeNode};
-use super::{ListPatch, Scalar};
+use super::table::{self, Type, TypeNode};
+use super::{ListKind, ListPatch, Scalar};
 
 /// Adds the schema of a built-in kind and of every type that it references to `schemas`, under the component names of
 /// kube-apiserver. Returns the component name of the kind, or `None` for a kind without a type in the table.
@@ -110,12 +110,14 @@ fn schema(node: &'static TypeNode, named: &mut BTreeSet<&'static str>) -> Value 
             named.insert(other.name);
             reference(&component(other.name))
         }
-        TypeNode::List { items, kind, patch } => {
+        TypeNode::List {
+            items, kind, patch, ..
+        } => {
             let mut list = json!({ "type": "array", "items": schema(items, named) });
             list["x-kubernetes-list-type"] = match kind {
-                ListKindBuf::Atomic => "atomic".into(),
-                ListKindBuf::Set => "set".into(),
-                ListKindBuf::Map { keys, .. } => {
+                ListKind::Atomic => "atomic".into(),
+                ListKind::Set => "set".into(),
+                ListKind::Map(keys) => {
                     list["x-kubernetes-list-map-keys"] = json!(keys);
                     "map".into()
                 }

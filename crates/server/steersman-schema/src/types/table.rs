@@ -15,7 +15,6 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use fnv::FnvHashMap;
-use serde_json::Value;
 
 use super::{ListKind, ListPatch, Scalar};
 
@@ -40,7 +39,9 @@ pub(super) enum TypeNode {
     Ref(NamedType),
     List {
         items: Box<Self>,
-        kind: ListKindBuf,
+        kind: ListKind<'static>,
+        /// The keys that have a default, each with the default.
+        defaults: Vec<(&'static str, &'static str)>,
         patch: ListPatch<'static>,
     },
     Map {
@@ -56,17 +57,6 @@ pub(super) struct NamedType {
     /// Whether each field has its own owner, whatever the type says.
     pub(super) granular: bool,
     found: OnceLock<Option<&'static Type>>,
-}
-
-/// The owned form of [`ListKind`].
-#[derive(Debug)]
-pub(super) enum ListKindBuf {
-    Atomic,
-    Set,
-    Map {
-        keys: Vec<String>,
-        defaults: Vec<Option<&'static str>>,
-    },
 }
 
 /// All types by name, and the type names of all kinds by `apiVersion` and `kind`.
@@ -88,24 +78,6 @@ impl NamedType {
     /// Returns the referenced type, or `None` if the table does not have it.
     pub(super) fn ty(&'static self) -> Option<&'static Type> {
         *self.found.get_or_init(|| named(self.name))
-    }
-}
-
-impl ListKindBuf {
-    pub(super) fn view(&'static self) -> ListKind<'static> {
-        match self {
-            Self::Atomic => ListKind::Atomic,
-            Self::Set => ListKind::Set,
-            Self::Map { keys, .. } => ListKind::Map(keys),
-        }
-    }
-
-    pub(super) fn default_of(&self, key: &str) -> Option<Value> {
-        let Self::Map { keys, defaults } = self else {
-            return None;
-        };
-        let at = keys.iter().position(|one| one == key)?;
-        defaults.get(at)?.map(Value::from)
     }
 }
 
@@ -159,9 +131,7 @@ pub(super) fn read(text: &'static str) -> TypeTable {
 
 fn node_of(text: &'static str) -> TypeNode {
     if let Some((list, items)) = text.strip_prefix('[').and_then(|t| t.split_once(']')) {
-        let (kind, patch) = list_of(list);
-        let items = Box::new(node_of(items));
-        return TypeNode::List { items, kind, patch };
+        return list_of(list, node_of(items));
     }
     if let Some((map, values)) = text.strip_prefix('{').and_then(|t| t.split_once('}')) {
         return TypeNode::Map {
@@ -185,34 +155,33 @@ fn node_of(text: &'static str) -> TypeNode {
     TypeNode::Scalar(scalar)
 }
 
-fn list_of(text: &'static str) -> (ListKindBuf, ListPatch<'static>) {
-    let (kind, patch) = match text.split_once('|') {
-        Some((kind, patch)) => (kind, Some(patch)),
-        None => (text, None),
-    };
-    let keys = kind.strip_prefix("map:").map(|keys| {
-        let keys = keys.split(',').map(|key| match key.split_once('=') {
-            Some((key, default)) => (key, Some(default)),
-            None => (key, None),
-        });
-        keys.collect::<Vec<_>>()
-    });
-    let patch = match (patch, keys.as_deref()) {
-        (Some("union"), _) => ListPatch::Union,
-        (None, Some([(key, _)])) => ListPatch::MergeBy(key),
-        (Some("replace") | None, _) => ListPatch::Replace,
-        (Some(by), _) => ListPatch::MergeBy(by.trim_start_matches("by:")),
-    };
-    let kind = match keys {
-        Some(keys) => {
-            let owned = keys
-                .into_iter()
-                .map(|(key, default)| (key.to_owned(), default));
-            let (keys, defaults) = owned.unzip();
-            ListKindBuf::Map { keys, defaults }
+/// Returns the type of a list with these elements; `text` is the text in its brackets.
+fn list_of(text: &'static str, items: TypeNode) -> TypeNode {
+    let (kind, patch) = text.split_once('|').unwrap_or((text, ""));
+    let (mut keys, mut defaults) = (Vec::new(), Vec::new());
+    let entries = kind.strip_prefix("map:").map(|keys| keys.split(','));
+    for entry in entries.into_iter().flatten() {
+        let (key, default) = entry.split_once('=').unwrap_or((entry, ""));
+        keys.push(key.to_owned());
+        if !default.is_empty() {
+            defaults.push((key, default));
         }
-        None if kind == "set" => ListKindBuf::Set,
-        None => ListKindBuf::Atomic,
-    };
-    (kind, patch)
+    }
+    // The table and these keys live as long as the program.
+    let keys: &'static [String] = keys.leak();
+    TypeNode::List {
+        items: Box::new(items),
+        kind: match keys {
+            [] if kind == "set" => ListKind::Set,
+            [] => ListKind::Atomic,
+            _ => ListKind::Map(keys),
+        },
+        defaults,
+        patch: match (patch, keys) {
+            ("union", _) => ListPatch::Union,
+            ("", [key]) => ListPatch::MergeBy(key),
+            ("replace" | "", _) => ListPatch::Replace,
+            (by, _) => ListPatch::MergeBy(by.trim_start_matches("by:")),
+        },
+    }
 }

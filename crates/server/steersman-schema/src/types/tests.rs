@@ -72,11 +72,11 @@ fn check_node(node: &TypeNode, text: &str, table: &table::TypeTable) {
         TypeNode::Scalar(_) => assert!(!text.contains(['[', '{', '.']), "{text}"),
         TypeNode::List { items, kind, .. } => {
             let (_, rest) = text.split_once(']').unwrap();
-            if let table::ListKindBuf::Map { keys, .. } = kind {
+            if let ListKind::Map(keys) = kind {
                 let TypeNode::Ref(named) = &**items else {
                     panic!("{text}: elements have no fields");
                 };
-                for key in keys {
+                for key in *keys {
                     assert!(
                         table.types[named.name].fields.contains_key(&**key),
                         "{text}"
