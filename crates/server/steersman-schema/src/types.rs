@@ -55,7 +55,7 @@ pub enum ValueShape {
     Map,
     /// A list of values of one type, see [`TypeRef::items`] and [`TypeRef::list`].
     List,
-    /// No type is known: maps merge or not by [`TypeRef::map_kind`], lists are atomic.
+    /// No type is known: maps merge unless [`TypeRef::is_atomic_map`], lists are atomic.
     Any,
 }
 
@@ -89,15 +89,6 @@ pub enum ListKind<'a> {
     Set,
     /// Elements are identified by these fields, in the schema's order.
     Map(&'a [String]),
-}
-
-/// How the fields of an object or map are owned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MapKind {
-    /// Each field has its own owner.
-    Granular,
-    /// The object has one owner and is replaced as a whole.
-    Atomic,
 }
 
 /// How a strategic merge patch changes a list.
@@ -236,20 +227,15 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// Returns how the members of a struct or map are owned.
+    /// Returns whether a struct or map has one owner and is replaced as a whole. In any other, each member has an owner.
     #[must_use]
-    pub fn map_kind(self) -> MapKind {
-        let atomic = match self.0 {
+    pub fn is_atomic_map(self) -> bool {
+        match self.0 {
             TypeForm::Struct(_, atomic) => atomic,
             TypeForm::Node(TypeNode::Map { atomic, .. }) => *atomic,
             TypeForm::Node(_) => true,
             TypeForm::Any { granular } => !granular,
             TypeForm::Custom { schema, .. } => schema.rules.map_type == "atomic",
-        };
-        if atomic {
-            MapKind::Atomic
-        } else {
-            MapKind::Granular
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
-use steersman_schema::types::{ListKind, MapKind, TypeRef};
+use steersman_schema::types::{ListKind, TypeRef};
 
 use super::field_set::{FieldNode, FieldSet};
 use super::path_element::PathElement;
@@ -43,7 +43,7 @@ pub fn merge_configuration(
 fn find_pieces(ty: TypeRef<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
-            if ty.map_kind() == MapKind::Atomic {
+            if ty.is_atomic_map() {
                 found.push(path.to_owned());
             }
             for (name, member) in members.iter().filter(|(name, _)| ty.declares(name)) {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 use steersman_apimachinery::go;
-use steersman_schema::types::{ListKind, MapKind, Scalar, TypeRef, ValueShape};
+use steersman_schema::types::{ListKind, Scalar, TypeRef, ValueShape};
 
 use super::field_set::{FieldNode, FieldSet};
 use super::path_element::{Atom, PathElement};
@@ -23,7 +23,7 @@ pub(super) enum SharedForm {
 
 /// Returns the way in which managers share a value of this type. Null fits every type.
 pub(super) fn form(ty: TypeRef<'_>, value: &Value) -> SharedForm {
-    let granular = ty.map_kind() == MapKind::Granular;
+    let granular = !ty.is_atomic_map();
     match (ty.shape(), value) {
         (ValueShape::Struct | ValueShape::Map, Value::Null | Value::Object(_)) if granular => {
             SharedForm::Members

@@ -29,13 +29,11 @@ fn a_custom_schema_and_the_metadata_of_its_objects() {
     assert_eq!(ports.key_default("port"), None);
     assert_eq!(spec.field("tags").unwrap().list(), ListKind::Set);
     let boxed = spec.field("box").unwrap();
-    assert_eq!(
-        (boxed.shape(), boxed.map_kind()),
-        (ValueShape::Map, MapKind::Atomic)
-    );
+    assert_eq!(boxed.shape(), ValueShape::Map);
+    assert!(boxed.is_atomic_map());
     let free = spec.field("free").unwrap();
     assert_eq!(free.shape(), ValueShape::Map);
-    assert_eq!(free.field("x").unwrap().map_kind(), MapKind::Granular);
+    assert!(!free.field("x").unwrap().is_atomic_map());
     let metadata = root.field("metadata").unwrap();
     assert_eq!(metadata.field("finalizers").unwrap().list(), ListKind::Set);
     assert!(metadata.field("odd").is_none());
@@ -115,21 +113,16 @@ fn built_in_lists_and_maps() {
     let tolerations = spec.field("tolerations").unwrap();
     assert_eq!(tolerations.list(), ListKind::Atomic);
     assert_eq!(tolerations.list_patch(), ListPatch::Replace);
-    assert_eq!(
-        spec.field("nodeSelector").unwrap().map_kind(),
-        MapKind::Atomic
-    );
+    assert!(spec.field("nodeSelector").unwrap().is_atomic_map());
     let labels = pod.field("metadata").unwrap().field("labels").unwrap();
-    assert_eq!(
-        (labels.shape(), labels.map_kind()),
-        (ValueShape::Map, MapKind::Granular)
-    );
+    assert_eq!(labels.shape(), ValueShape::Map);
+    assert!(!labels.is_atomic_map());
     assert_eq!(
         labels.field("any").unwrap().shape(),
         ValueShape::Scalar(Scalar::String)
     );
     let deployment = TypeRef::built_in("apps/v1", "Deployment").unwrap();
     let selector = deployment.field("spec").unwrap().field("selector").unwrap();
-    assert_eq!(selector.map_kind(), MapKind::Atomic);
+    assert!(selector.is_atomic_map());
     assert!(TypeRef::built_in("apps/v1", "None").is_none());
 }
