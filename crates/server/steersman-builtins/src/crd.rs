@@ -1,5 +1,4 @@
-//! Machine: CustomResourceDefinitions: defaults, status conditions and names, and the resources
-//! that a definition serves.
+//! Machine: CustomResourceDefinitions: defaults, status conditions and names, and the resources of a definition.
 
 use std::sync::Arc;
 
@@ -169,8 +168,7 @@ pub fn resources(crd: &Value, json: &Bytes, edition: u64) -> Vec<Resource> {
     resources.collect()
 }
 
-/// Returns the resource of the storage version, whether or not the version is served. `json` is the
-/// JSON of the same definition.
+/// Returns the resource of the storage version, served or not. `json` is the JSON of the same definition.
 pub fn stored_resource(crd: &Value, json: &Bytes) -> Option<Resource> {
     let version = storage(crd)?;
     let name = version["name"].as_str()?;

@@ -70,8 +70,7 @@ pub struct Strategy {
     pub prepare: fn(&mut Value, Option<&Value>),
     /// Sets and drops fields in a write to the status subresource, before validation.
     pub prepare_status: fn(&mut Value, &Value),
-    /// Sets the fields that a write to the status subresource sets to the current time. The writer
-    /// does not become the owner of these fields.
+    /// Sets the fields that a write to the status sets to the current time, without making the writer their owner.
     pub finish_status: Option<FinishStatus>,
     /// Checks a new object, or an update through the main resource if there is an old object.
     validate: fn(&FieldPath<'_>, Option<&Value>),

@@ -37,8 +37,7 @@ struct Operation<'a> {
 }
 
 const ANSWERS: [&str; 2] = ["application/json", "application/yaml"];
-/// The media types of patches. Custom resources do not have the last one, strategic merge patch, so
-/// kubectl merges on its side.
+/// The media types of patches. Custom resources lack the last one, strategic merge patch: kubectl then merges itself.
 const PATCHES: [&str; 4] = [
     "application/apply-patch+yaml",
     "application/json-patch+json",

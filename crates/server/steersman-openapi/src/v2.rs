@@ -50,8 +50,7 @@ struct Parts {
 impl Parts {
     /// Collects the v3 documents of all versions, converted to v2.
     ///
-    /// Only one custom resource at a time is decoded: decoded, the schemas of many definitions take ten times the
-    /// memory of the document.
+    /// Only one custom resource at a time is decoded: decoded schemas take ten times the memory of the document.
     fn collect(resources: &[Arc<Resource>], encoding: &Encoding) -> Self {
         let mut parts = Self::default();
         let descriptions = Descriptions::unpack();

@@ -131,8 +131,7 @@ pub(crate) fn document(
     }))
 }
 
-/// Builds the document of a group version for v3 like `document`, as JSON. Only one custom resource at a time is
-/// decoded.
+/// Builds the document of a group version for v3 like `document`, as JSON, and decodes one custom resource at a time.
 pub fn json(
     resources: &[Arc<Resource>],
     path: &str,

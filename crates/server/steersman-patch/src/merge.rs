@@ -44,8 +44,7 @@ fn merge(target: &mut Value, patch: Value) {
     }
 }
 
-/// Removes the null members of a new object at every depth, because they have nothing to delete. Null elements of lists
-/// stay.
+/// Removes the null members of a new object at every depth, because they have nothing to delete, but not from lists.
 pub(super) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

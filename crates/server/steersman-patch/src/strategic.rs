@@ -159,8 +159,7 @@ fn list(
     order::enforce(merged, &patch, &old, Some(key))
 }
 
-/// Applies the elements with a `$patch` directive. Returns the other elements of the patch, which are still to be
-/// merged.
+/// Applies the elements with a `$patch` directive. Returns the other elements of the patch, to be merged.
 fn special_elements(
     mut old: Vec<Value>,
     patch: Vec<Value>,

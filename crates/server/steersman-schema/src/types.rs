@@ -174,8 +174,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// Returns the type of the field with this name, or of the value under a free key; `None` if
-    /// the type does not have the field.
+    /// Returns the type of the field with this name, or of the value under a free key; `None` for an undeclared field.
     #[must_use]
     pub fn field(self, name: &str) -> Option<Self> {
         match self.0 {
@@ -239,8 +238,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// Returns the default of a key field that an element of this list omits, for instance `TCP`
-    /// for the protocol of a port.
+    /// Returns the default of a key field that an element of this list omits, such as `TCP` for a port's protocol.
     #[must_use]
     pub fn key_default(self, key: &str) -> Option<Cow<'a, serde_json::Value>> {
         match self.0 {

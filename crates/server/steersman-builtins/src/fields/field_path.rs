@@ -1,5 +1,4 @@
-//! Words: `FieldPath`, a value in an object with its path in messages, and `Findings`, the errors and
-//! warnings about one object.
+//! Words: `FieldPath`, a value in an object with its path, and `Findings`, the errors and warnings about one object.
 
 use std::cell::RefCell;
 use std::collections::HashSet;

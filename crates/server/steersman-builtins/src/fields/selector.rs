@@ -32,8 +32,7 @@ pub(crate) fn check_operator(expression: &FieldPath<'_>) {
     }
 }
 
-/// Returns whether a valid selector matches these labels. A null selector matches no labels, an
-/// empty selector matches all.
+/// Returns whether a valid selector matches these labels. A null selector matches none, an empty selector all.
 pub fn selects(selector: &Value, labels: &Value) -> bool {
     if selector.is_null() {
         return false;

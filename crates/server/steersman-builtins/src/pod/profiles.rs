@@ -57,8 +57,7 @@ pub(super) fn fill(pod: &mut Value) {
     }
 }
 
-/// Checks the texts of the annotations (upstream: `ValidateSeccompPodAnnotations` and
-/// `ValidateAppArmorPodAnnotations`).
+/// Checks the annotations (upstream: `ValidateSeccompPodAnnotations` and `ValidateAppArmorPodAnnotations`).
 pub(super) fn check_notes(notes: &FieldPath<'_>, spec: &FieldPath<'_>) {
     let pod = notes.key(SECCOMP_POD);
     pod.if_set(|pod| check_seccomp(notes, SECCOMP_POD, pod.text()));

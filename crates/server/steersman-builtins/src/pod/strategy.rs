@@ -1,5 +1,4 @@
-//! Machine: sets fields of new Pods, and keeps fields in writes to the status (upstream:
-//! `pkg/registry/core/pod/strategy.go`).
+//! Machine: sets fields of new Pods, and keeps fields in status writes (upstream: `pkg/registry/core/pod/strategy.go`).
 
 use serde_json::{Value, json};
 
@@ -41,8 +40,7 @@ pub(super) fn create(pod: &mut Value) {
     profiles::fill(pod);
 }
 
-/// Makes `podIP` and the first of `podIPs` equal. If they differ, `podIP` wins (upstream:
-/// `Convert_v1_PodStatus_To_core_PodStatus`).
+/// Makes `podIP`, which wins, and the first of `podIPs` equal (upstream: `Convert_v1_PodStatus_To_core_PodStatus`).
 fn agree(status: &mut Value) {
     if !status.is_object() {
         return;

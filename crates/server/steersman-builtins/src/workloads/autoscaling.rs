@@ -242,8 +242,7 @@ fn behavior_text(behavior: &Value) -> String {
     format!("{{{}}}", texts.join(","))
 }
 
-/// Converts a v1 autoscaler to the stored v2. The four annotations are removed; an annotation that
-/// is not valid JSON is ignored.
+/// Converts a v1 autoscaler to the stored v2. Its four annotations are removed, and ignored if they are no valid JSON.
 #[must_use]
 pub fn to_v2(shown: &Value) -> Value {
     let mut stored = shown.clone();

@@ -94,8 +94,7 @@ fn place(
     let alike = match forms {
         [Some(left), Some(right)] if left == right => left,
         [Some(one), None] | [None, Some(one)] => one,
-        // The kind of the value changed, so everything below the old value is removed, and everything below the new
-        // value is added.
+        // The kind of the value changed: everything below the old value is removed, and below the new value added.
         _ => {
             let mut below = place(ty, None, right).1;
             below.removed = place(ty, left, None).1.removed;
@@ -119,9 +118,8 @@ fn place(
     (fate, below)
 }
 
-/// Returns the value if it counts as present. A null in a built-in type counts as absent, with two exceptions: a list
-/// that was null before it had elements (so that the list itself is not new), and a time that Go writes although it is
-/// not set.
+/// Returns the value if it counts as present. A null in a built-in type is absent, with two exceptions: a list that was
+/// null before (so that it is not new with its elements), and a time that Go writes although it is not set.
 fn present<'a>(ty: TypeRef<'_>, value: Option<&'a Value>) -> Option<&'a Value> {
     const SHOWN: [ValueShape; 2] = [ValueShape::List, ValueShape::Scalar(Scalar::Time)];
     let shown = || SHOWN.contains(&ty.shape());

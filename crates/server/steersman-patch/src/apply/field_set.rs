@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use super::path_element::PathElement;
 
-/// A set of field paths. A path may be in the set without the paths below it, and a path below it without the path
-/// itself.
+/// A set of field paths. A path may be in the set without the paths below it, and the reverse.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSet {
     nodes: BTreeMap<PathElement, FieldNode>,
@@ -136,8 +135,7 @@ impl FieldSet {
         kept
     }
 
-    /// Returns the paths as texts, the members of each level before the paths below them. A 409 status lists conflicts
-    /// in this order.
+    /// Returns the paths as texts in the order of a 409 status: the members of each level before the paths below them.
     pub fn paths(&self) -> Vec<String> {
         let mut found = Vec::new();
         self.collect("", &mut found);

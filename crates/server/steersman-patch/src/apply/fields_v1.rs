@@ -57,8 +57,7 @@ fn write_prefixed(out: &mut String, prefix: &str, text: &str) {
     }
 }
 
-/// Returns whether `written`, a set in the form of [`write()`], shares a field with `set`. Scans the text without
-/// building a set.
+/// Returns whether `written`, a set in the form of [`write()`], shares a field with `set`, without building a set.
 pub(super) fn touches(written: &str, set: &FieldSet) -> bool {
     let mut reader = serde_json::Deserializer::from_str(written);
     // A text that does not parse counts as touched, so that the caller parses it and reports the error.
@@ -141,8 +140,7 @@ fn name(element: &PathElement) -> (&'static str, Cow<'_, str>) {
     }
 }
 
-/// Appends a value in a path element with the escapes of upstream's writer. The escapes are a part of the field's name,
-/// so another escape would be another name.
+/// Appends a value in a path element with the escapes of upstream's writer, which are a part of the field's name.
 ///
 /// Source: `writeStringSlowPathWithHTMLEscaped` of json-iterator.
 fn write_atom(out: &mut String, value: &Atom) {

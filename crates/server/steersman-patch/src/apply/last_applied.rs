@@ -69,9 +69,8 @@ fn fields_of_client_side(reach: &OwnershipContext<'_>, live: &Value) -> Option<F
     Some(fields)
 }
 
-/// Writes a configuration that `kubectl` applied into the annotation of an object that has the annotation. `applied` is
-/// the result of the apply, or `None` if the apply left `live` unchanged. Returns the object to store, or `None` if
-/// `live` stays unchanged.
+/// Writes a configuration that `kubectl` applied into the annotation of an object that has it. `applied` is the result
+/// of the apply, or `None` if it left `live` unchanged. Returns the object to store, or `None` if nothing changes.
 pub fn follow(
     manager: &Manager,
     live: &Value,

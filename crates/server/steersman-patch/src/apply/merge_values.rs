@@ -169,14 +169,12 @@ fn members(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Map<
     merged
 }
 
-/// Merges two lists. Elements keep their order in the object, but the elements that the configuration has are in the
-/// order of the configuration.
+/// Merges two lists: elements of the configuration have its order, all others keep their order in the object.
 fn elements(ty: TypeRef<'_>, left: &[Value], right: &[Value]) -> Vec<Value> {
     let (left, right) = (identified(ty, left), identified(ty, right));
     let mut lefts: BTreeMap<&PathElement, Option<&Value>> = BTreeMap::new();
     for (element, item) in &left {
-        // If the object has several elements with this identity, the configuration's element cannot be merged with one
-        // of them.
+        // The configuration's element cannot be merged with one of several elements with this identity.
         let known = lefts.entry(element).or_insert(Some(item));
         if !known.is_some_and(|known| std::ptr::eq(known, *item)) {
             *known = None;
@@ -235,8 +233,7 @@ fn elements(ty: TypeRef<'_>, left: &[Value], right: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// Returns the value without these fields, or `None` if the value is removed. A container from which the last field is
-/// removed stays, empty.
+/// Returns the value without these fields; `None` if it is removed. A container that becomes empty stays.
 ///
 /// Source: `removeItemsWithSchema` of structured-merge-diff 6.3.2, which Kubernetes 1.36.2 uses. The next version of
 /// structured-merge-diff leaves a null instead of the empty container.

@@ -1,5 +1,4 @@
-//! Machine: decides about the owners of fields after a write, and refuses an apply with conflicts. `conflict.rs` finds
-//! the conflicts.
+//! Machine: decides about the owners of fields after a write, and refuses an apply with conflicts (`conflict.rs`).
 
 use std::collections::BTreeMap;
 
@@ -102,8 +101,7 @@ pub(super) fn apply(
         fields.put(PathElement::field(name), FieldNode::default());
     }
     let states = (live, configuration);
-    // APPLY-1: most applies repeat the last one of their manager, and a comparison of all fields would copy the object
-    // several times.
+    // APPLY-1: most applies repeat the last one of their manager, and comparing all fields would copy the object.
     match last.as_ref().filter(|last| reach.is_known(last)) {
         Some(last) if is_repeated(reach.ty, &last.fields(), &fields, states) => {
             take(reach, entries, &FieldSet::default(), &FieldSet::default());
@@ -269,8 +267,7 @@ pub fn cap(entries: &mut ManagerEntries) {
     }
 }
 
-/// Records a change of one field through a subresource that has only this field, such as `/scale`. The entry of the
-/// manager has no time.
+/// Records a change of the only field of a subresource such as `/scale`. The entry of the manager has no time.
 ///
 /// # Errors
 /// Returns the conflict with the owner of the field, if the write is an apply without `force`.

@@ -65,8 +65,7 @@ pub(super) fn elements(value: Option<Value>) -> Result<Option<Vec<Value>>, Statu
     }
 }
 
-/// Applies `$retainKeys`: removes the keys of the old map that the directive does not list. It must list every key that
-/// the patch sets.
+/// Applies `$retainKeys`, which must list every key that the patch sets: removes the unlisted keys of the old map.
 pub(super) fn retain(
     old: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,

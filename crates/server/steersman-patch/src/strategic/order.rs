@@ -1,5 +1,4 @@
-//! Machine: the order of a merged list: elements in `$setElementOrder` have its order, all other elements keep their
-//! positions.
+//! Machine: the order of a merged list: elements in `$setElementOrder` have its order, all others keep their positions.
 
 use serde_json::Value;
 use steersman_apimachinery::go;

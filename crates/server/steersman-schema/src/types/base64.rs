@@ -1,5 +1,4 @@
-//! Machine: decodes base64 as Go's `encoding/base64` does, which skips line breaks and ignores the bits after the last
-//! byte.
+//! Machine: decodes base64 as Go does, which skips line breaks and ignores the bits after the last byte.
 
 use ::base64::Engine as _;
 use ::base64::alphabet::STANDARD;

@@ -23,8 +23,7 @@ struct ObjectDecoder {
     refusal: Option<String>,
 }
 
-/// The path of a value, as a segment after the path of the parent value. The text of the path is built only for a
-/// message.
+/// The path of a value, as a segment after the path of the parent value. Its text is built only for a message.
 #[derive(Debug, Clone, Copy)]
 struct At<'a> {
     /// The parent's path; `None` for the members of the object itself.

@@ -20,8 +20,7 @@ pub fn drop_zeros(api_version: &str, kind: &str, object: &mut Value) {
     }
 }
 
-/// Returns whether an object has an empty list or map outside `metadata`. Go distinguishes them from absent ones until
-/// the object is stored.
+/// Returns whether an object has an empty list or map outside `metadata`, which Go distinguishes until it is stored.
 #[must_use]
 pub fn has_empty(api_version: &str, kind: &str, object: &Value) -> bool {
     let (Some(ty), Some(members)) = (table::kind(api_version, kind), object.as_object()) else {
