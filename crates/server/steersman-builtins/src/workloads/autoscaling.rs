@@ -18,6 +18,12 @@ const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 /// The annotation of a v1 object with the scaling behavior, as JSON.
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
+/// The fields of a scaling behavior and of the structs in it, each struct in the order of its Go type.
+const BEHAVIOR_FIELDS: &[&str] = &[
+    "scaleUp", "scaleDown", "stabilizationWindowSeconds", "selectPolicy", "policies", "type",
+    "value", "periodSeconds", "tolerance",
+];
+
 /// For each field of a metric source its name in v1 and its path in v2.
 type SourceFields = &'static [(&'static str, &'static str)];
 
@@ -174,7 +180,8 @@ pub fn to_v1(stored: &Value) -> Value {
     let texts = conditions.map(|condition| ordered(condition, &fields));
     annotate(CONDITIONS, texts.collect());
     if stored["spec"]["behavior"].is_object() {
-        annotated.push((BEHAVIOR, behavior_text(&stored["spec"]["behavior"])));
+        let text = ordered(&stored["spec"]["behavior"], BEHAVIOR_FIELDS);
+        annotated.push((BEHAVIOR, text));
     }
     if let Some(spec) = members(&mut shown, "spec") {
         spec.remove("metrics");
@@ -208,38 +215,23 @@ pub fn to_v1(stored: &Value) -> Value {
     shown
 }
 
-/// Returns the named members that `value` has, as JSON text in the order of `names`.
+/// Returns a value as JSON text. An object in it has only the named members, in the order of `names`.
 fn ordered(value: &Value, names: &[&str]) -> String {
-    let member = |name: &&str| Some(format!("\"{name}\":{}", value.get(*name)?));
-    let texts: Vec<String> = names.iter().filter_map(member).collect();
-    format!("{{{}}}", texts.join(","))
-}
-
-fn behavior_text(behavior: &Value) -> String {
-    let mut texts = Vec::new();
-    for side in ["scaleUp", "scaleDown"] {
-        let Some(rules) = behavior.get(side).filter(|rules| rules.is_object()) else {
-            continue;
-        };
-        let mut fields = Vec::new();
-        for name in ["stabilizationWindowSeconds", "selectPolicy"] {
-            if let Some(value) = rules.get(name) {
-                fields.push(format!("\"{name}\":{value}"));
-            }
+    match value {
+        Value::Object(members) => {
+            let member = |name: &&str| {
+                let value = ordered(members.get(*name)?, names);
+                Some(format!("\"{name}\":{value}"))
+            };
+            let texts: Vec<String> = names.iter().filter_map(member).collect();
+            format!("{{{}}}", texts.join(","))
         }
-        if let Some(policies) = rules["policies"].as_array() {
-            let each: Vec<String> = policies
-                .iter()
-                .map(|policy| ordered(policy, &["type", "value", "periodSeconds"]))
-                .collect();
-            fields.push(format!("\"policies\":[{}]", each.join(",")));
+        Value::Array(items) => {
+            let texts: Vec<String> = items.iter().map(|item| ordered(item, names)).collect();
+            format!("[{}]", texts.join(","))
         }
-        if let Some(tolerance) = rules.get("tolerance") {
-            fields.push(format!("\"tolerance\":{tolerance}"));
-        }
-        texts.push(format!("\"{side}\":{{{}}}", fields.join(",")));
+        other => other.to_string(),
     }
-    format!("{{{}}}", texts.join(","))
 }
 
 /// Converts a v1 autoscaler to the stored v2. Its four annotations are removed, and ignored if they are no valid JSON.
