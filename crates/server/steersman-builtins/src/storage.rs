@@ -14,7 +14,6 @@ use crate::Strategy;
 use crate::fields::fill::{complete, drop, lacks, part, put, set, set_text};
 use crate::fields::go_value::GoType::{self, Plain, Struct, Text};
 use crate::fields::{FieldPath, check, selector, shared_warnings};
-use crate::quota::amount;
 
 const ATTACHMENT_SOURCE: GoType =
     Struct(&[("persistentVolumeName", Plain), ("inlineVolumeSpec", Plain)]);
@@ -253,10 +252,7 @@ const CSI_NODE_DRIVER: GoType = Struct(&[
 fn capacity(root: &FieldPath<'_>, old: Option<&Value>) {
     selector::check(&root.at("nodeTopology"));
     check::subdomain(&root.at("storageClassName"));
-    let at = root.at("capacity");
-    if amount(&at).is_some_and(|amount| amount.sign() < 0) {
-        at.invalid("must be greater than or equal to 0");
-    }
+    check::not_negative_amount(&root.at("capacity"));
     if let Some(old) = old {
         check::immutable_members(root, old, &["nodeTopology", "storageClassName"]);
     }

@@ -188,7 +188,7 @@ fn check_host_ports(container: &FieldPath<'_>, seen: &mut HashSet<String>) {
 fn check_mounts(container: &FieldPath<'_>, volumes: &Volumes<'_>) {
     let mounts = container.at("volumeMounts");
     let devices = container.at("volumeDevices");
-    let mut paths = Vec::new();
+    let mut paths = HashSet::new();
     for mount in mounts.items() {
         let [name, path] = mount.parts(["name", "mountPath"]);
         name.need("");
@@ -196,10 +196,9 @@ fn check_mounts(container: &FieldPath<'_>, volumes: &Volumes<'_>) {
             name.not_found_as(name.text(), "");
         }
         path.need("");
-        if paths.contains(&path.text()) {
+        if !paths.insert(path.text()) {
             path.invalid_text("must be unique");
         }
-        paths.push(path.text());
         check_not_in(&name, &path, &devices, ("volumeDevices", "devicePath"));
         let [sub, expression] = mount.parts(["subPath", "subPathExpr"]);
         // As upstream, the following errors name the list, not the mount.
@@ -295,13 +294,10 @@ fn check_devices(container: &FieldPath<'_>, volumes: &Volumes<'_>) {
 }
 
 fn check_resizing(policies: &FieldPath<'_>, restarts: &str) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for policy in policies.items() {
         let (resource, restart) = (policy.at("resourceName"), policy.at("restartPolicy"));
-        if seen.contains(&resource.text()) {
-            policy.duplicate_as(resource.value());
-        }
-        seen.push(resource.text());
+        policy.with(resource.value()).unique(&mut seen);
         // As upstream, the errors name the list.
         check::required_one_of(&policies.with(resource.value()), &["cpu", "memory"]);
         let known = ["NotRequired", "RestartContainer"];

@@ -116,14 +116,11 @@ pub(crate) fn check_tolerations(at: &FieldPath<'_>) {
 
 /// Checks scheduling gates (upstream: `validateSchedulingGates`).
 pub(super) fn check_gates(gates: &FieldPath<'_>) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for gate in gates.items() {
         let name = gate.at("name");
         gate.invalid_each(name.text(), names::check_key(name.text()));
-        if seen.contains(&name.text()) {
-            gate.duplicate_as(name.value());
-        }
-        seen.push(name.text());
+        gate.with(name.value()).unique(&mut seen);
     }
 }
 

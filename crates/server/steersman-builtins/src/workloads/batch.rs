@@ -211,7 +211,10 @@ fn check_spec(spec: &FieldPath<'_>) {
     if most_failed.is_set() && !per_index.is_set() {
         per_index.required("when maxFailedIndexes is specified");
     }
-    spec.at("managedBy").if_set(check_manager);
+    spec.at("managedBy").if_set(|manager| {
+        check::required(manager, reference::check_domain_path);
+        manager.at_most_bytes(63);
+    });
     let mode = spec.at("completionMode");
     check::optional(&mode, &["NonIndexed", "Indexed"]);
     if mode.text() == "Indexed" {
@@ -232,11 +235,6 @@ fn check_spec(spec: &FieldPath<'_>) {
         "OnFailure" | "Never" => {}
         _ => restarts.not_supported(&["OnFailure", "Never"]),
     }
-}
-
-fn check_manager(manager: &FieldPath<'_>) {
-    check::required(manager, reference::check_domain_path);
-    manager.at_most_bytes(63);
 }
 
 fn check_indexed(spec: &FieldPath<'_>) {
