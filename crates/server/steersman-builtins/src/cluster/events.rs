@@ -7,6 +7,7 @@ use steersman_apimachinery::names;
 use steersman_apimachinery::status::FieldError;
 use steersman_schema::resource::Resource;
 
+use crate::fields::fill::{drop, put};
 use crate::fields::{FieldPath, Findings, check};
 
 /// Renamed fields: the name in the core group, and the name in events.k8s.io.
@@ -50,13 +51,10 @@ fn rename(event: &mut Value, pairs: impl Iterator<Item = (&'static str, &'static
 pub fn to_newer(stored: &Value) -> Value {
     let mut event = stored.clone();
     rename(&mut event, RENAMED.iter().copied());
-    if let Some(members) = event.as_object_mut() {
-        let version = format!("{GROUP}/v1");
-        members.insert("apiVersion".to_owned(), Value::String(version));
-        for name in ["reportingController", "reportingInstance"] {
-            if members.get(name).is_some_and(|text| text == "") {
-                members.remove(name);
-            }
+    put(&mut event, "apiVersion", format!("{GROUP}/v1").into());
+    for name in ["reportingController", "reportingInstance"] {
+        if event[name] == "" {
+            drop(&mut event, name);
         }
     }
     complete_newer(&mut event);
@@ -69,9 +67,7 @@ pub fn to_core(event: &Value) -> Value {
     let mut event = event.clone();
     let pairs = RENAMED.iter().map(|(core, newer)| (*newer, *core));
     rename(&mut event, pairs);
-    if let Some(members) = event.as_object_mut() {
-        members.insert("apiVersion".to_owned(), Value::String("v1".to_owned()));
-    }
+    put(&mut event, "apiVersion", "v1".into());
     complete_core(&mut event);
     event
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fields::fill::{elements, lacks, list, put, set};
+use crate::fields::fill::{copy, elements, lacks, list, put, set};
 
 use super::profiles;
 
@@ -80,11 +80,8 @@ fn follow(term: &mut Value, labels: &Value) {
 
 /// Keeps owner references, and what older kubelets leave out, in a write to the status.
 pub(super) fn keep(new: &mut Value, old: &Value) {
-    if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
-        match old["metadata"].get("ownerReferences") {
-            Some(owners) => metadata.insert("ownerReferences".to_owned(), owners.clone()),
-            None => metadata.remove("ownerReferences"),
-        };
+    if let Some(metadata) = new.get_mut("metadata") {
+        copy(metadata, &old["metadata"], "ownerReferences");
     }
     let before = &old["status"];
     let Some(status) = new.get_mut("status").filter(|status| status.is_object()) else {

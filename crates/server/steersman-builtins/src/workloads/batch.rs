@@ -8,7 +8,7 @@ mod status;
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::names;
 
-use crate::fields::fill::{complete, lacks, list, part, put, set};
+use crate::fields::fill::{complete, copy, lacks, list, part, put, set};
 use crate::fields::go_value::GoType;
 use crate::fields::{FieldPath, check, reference, selector};
 use crate::{Strategy, pod};
@@ -313,17 +313,13 @@ fn open_scheduling(old: &mut Value, new: &Value) {
         let Some((holder, field)) = path.rsplit_once('/') else {
             continue;
         };
-        let value = new.pointer(path);
-        if value.is_some() && holder == "/spec/affinity" && old.pointer(holder).is_none() {
+        let from = new.pointer(holder).unwrap_or(&Value::Null);
+        if holder == "/spec/affinity" && from.get(field).is_some() {
             set(&mut old["spec"], "affinity", json!({}));
         }
-        let Some(members) = old.pointer_mut(holder).and_then(Value::as_object_mut) else {
-            continue;
-        };
-        match value {
-            Some(value) => members.insert(field.to_owned(), value.clone()),
-            None => members.remove(field),
-        };
+        if let Some(into) = old.pointer_mut(holder) {
+            copy(into, from, field);
+        }
     }
 }
 

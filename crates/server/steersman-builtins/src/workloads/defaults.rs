@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fields::fill::{complete, complete_given, given, lacks, list, part, set};
+use crate::fields::fill::{complete, complete_given, given, lacks, list, part, put, set};
 use crate::pod;
 use crate::storage::claim;
 
@@ -134,8 +134,7 @@ pub(super) fn count_templates(new: &mut Value, old: Option<&Value>) {
     };
     if let Some(metadata) = part(new, "metadata")
         && let Some(annotations) = part(metadata, "annotations")
-        && let Some(annotations) = annotations.as_object_mut()
     {
-        annotations.insert(GENERATION.to_owned(), json!(count.to_string()));
+        put(annotations, GENERATION, json!(count.to_string()));
     }
 }
