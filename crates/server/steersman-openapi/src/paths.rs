@@ -1,7 +1,5 @@
-//! Machine: the operations of a resource in OpenAPI v3, with the names that client generators use.
-//!
-//! Kubernetes source: `apiserver/pkg/endpoints/installer.go`, and `GetOperationIDAndTags` of
-//! `apiserver/pkg/endpoints/openapi`.
+//! Machine: the operations of a resource in OpenAPI v3, with the names that client generators use (upstream:
+//! `apiserver/pkg/endpoints/installer.go`, and `GetOperationIDAndTags` of `apiserver/pkg/endpoints/openapi`).
 
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::go::capital;

@@ -1,6 +1,5 @@
-//! Words: checks that a bundle of certificate authorities can be read.
-//!
-//! Upstream: `rootCertPool` of `client-go/transport`, above Go's `encoding/pem` and `crypto/x509`.
+//! Words: checks that a bundle of certificate authorities can be read (upstream: `rootCertPool` of
+//! `client-go/transport`, above Go's `encoding/pem` and `crypto/x509`).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,8 +1,7 @@
-//! Machine: takes over the fields of client-side apply, and updates the annotation of client-side apply.
+//! Machine: takes over the fields of client-side apply, and updates the annotation of client-side apply (upstream:
+//! `lastAppliedManager` and `lastAppliedUpdater` of apimachinery's `managedfields`).
 //!
 //! Only the manager `kubectl` takes over fields, because it applied on the client before.
-//!
-//! Source: `lastAppliedManager` and `lastAppliedUpdater` of apimachinery's `managedfields`.
 
 use serde_json::{Map, Value};
 use steersman_apimachinery::go;

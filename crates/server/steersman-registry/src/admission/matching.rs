@@ -1,6 +1,5 @@
-//! Machine: decides which webhooks and policies match a write, and builds the requests of AdmissionReviews.
-//!
-//! Kubernetes source: `apiserver/pkg/admission/plugin/webhook/predicates` and `policy/matching`.
+//! Machine: decides which webhooks and policies match a write, and builds the requests of AdmissionReviews (upstream:
+//! `apiserver/pkg/admission/plugin/webhook/predicates` and `policy/matching`).
 
 use std::borrow::Cow;
 use std::sync::Arc;

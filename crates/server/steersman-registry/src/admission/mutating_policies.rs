@@ -1,9 +1,8 @@
-//! Machine: evaluates MutatingAdmissionPolicies for an object before it is written.
+//! Machine: evaluates MutatingAdmissionPolicies for an object before it is written (upstream:
+//! `apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go`).
 //!
 //! Policies are evaluated on every write, also on a write of the server itself. In managedFields, a field that a policy
 //! sets has no owner, unless the client of the write sent that field.
-//!
-//! Kubernetes source: `apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! Machine: checks that the author of an admission policy or binding may read the parameter objects that it refers to,
-//! because the policy's messages could reveal their content.
-//!
-//! Upstream: `authz.go` of the four kinds in `pkg/registry/admissionregistration`.
+//! because the policy's messages could reveal their content (upstream: `authz.go` of the four kinds in
+//! `pkg/registry/admissionregistration`).
 
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;

@@ -1,8 +1,7 @@
-//! Machine: decides which admission policies match a write, and evaluates the validating ones.
+//! Machine: decides which admission policies match a write, and evaluates the validating ones (upstream:
+//! `apiserver/pkg/admission/plugin/policy`).
 //!
 //! Policies apply to every write, also to writes of the simulator, and of tests that call a verb directly.
-//!
-//! Kubernetes source: `apiserver/pkg/admission/plugin/policy`.
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
-//! Machine: admission by webhooks: calls the webhooks that match a write, and changes or refuses it by their responses.
-//!
-//! Kubernetes source: `apiserver/pkg/admission/plugin/webhook`.
+//! Machine: admission by webhooks: calls the webhooks that match a write, and changes or refuses it by their responses
+//! (upstream: `apiserver/pkg/admission/plugin/webhook`).
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
-//! Machine: keeps the ServiceCIDR of the server, and one IPAddress object for each address of a Service.
-//!
-//! Kubernetes source: `pkg/controlplane/controller/defaultservicecidr` and `pkg/registry/core/service/ipallocator`.
+//! Machine: keeps the ServiceCIDR of the server, and one IPAddress object for each address of a Service (upstream:
+//! `pkg/controlplane/controller/defaultservicecidr` and `pkg/registry/core/service/ipallocator`).
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

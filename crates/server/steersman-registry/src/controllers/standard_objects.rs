@@ -1,7 +1,6 @@
-//! Words: the FlowSchemas, PriorityLevelConfigurations and APIServices that a kube-apiserver creates.
-//!
-//! Kubernetes source: `apiserver/pkg/apis/flowcontrol/bootstrap`, and the priorities of groups in
-//! `cmd/kube-apiserver/app/aggregator.go` and `pkg/controlplane/apiserver/aggregator.go`.
+//! Words: the FlowSchemas, PriorityLevelConfigurations and APIServices that a kube-apiserver creates (upstream:
+//! `apiserver/pkg/apis/flowcontrol/bootstrap`, and the priorities of groups in `cmd/kube-apiserver/app/aggregator.go`
+//! and `pkg/controlplane/apiserver/aggregator.go`).
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,6 @@
-//! Machine: the objects that a kube-apiserver writes when it starts: its own Service, system
-//! priority classes, flow control configurations, APIServices, and its objects in `kube-system`.
-//!
-//! Kubernetes source: `pkg/controlplane/controller` (`clusterauthenticationtrust`,
-//! `legacytokentracking`) and `pkg/controlplane/apiserver/server.go`.
+//! Machine: the objects that a kube-apiserver writes when it starts: its own Service, system priority classes, flow
+//! control configurations, APIServices, and its objects in `kube-system` (upstream: `clusterauthenticationtrust` and
+//! `legacytokentracking` of `pkg/controlplane/controller`, and `pkg/controlplane/apiserver/server.go`).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

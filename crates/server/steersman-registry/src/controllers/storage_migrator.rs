@@ -1,7 +1,6 @@
 //! Machine: the storage version migrator, which carries out one StorageVersionMigration per resource at a time: it
-//! writes each stored object again in the storage version, one object per step.
-//!
-//! Kubernetes source: `pkg/controller/storageversionmigrator` of 1.36.
+//! writes each stored object again in the storage version, one object per step (upstream:
+//! `pkg/controller/storageversionmigrator` of 1.36).
 
 mod records;
 mod definition;

@@ -1,6 +1,5 @@
-//! Machine: copies the zone and region labels of a node to the Pods that are bound to it.
-//!
-//! Kubernetes source: `plugin/pkg/admission/podtopologylabels`.
+//! Machine: copies the zone and region labels of a node to the Pods that are bound to it (upstream:
+//! `plugin/pkg/admission/podtopologylabels`).
 
 use serde_json::Value;
 

@@ -1,6 +1,5 @@
-//! Machine: the compiled mutations of one MutatingAdmissionPolicy, and their evaluation.
-//!
-//! Kubernetes source: `apiserver/pkg/admission/plugin/policy/mutating`.
+//! Machine: the compiled mutations of one MutatingAdmissionPolicy, and their evaluation (upstream:
+//! `apiserver/pkg/admission/plugin/policy/mutating`).
 
 use serde_json::Value as Json;
 use steersman_cel::{Environment, Expression, Type, configuration, operations};

@@ -1,6 +1,5 @@
-//! Machine: the parts that validating and mutating admission policies share: matched writes, conditions, and variables.
-//!
-//! Kubernetes source: `apiserver/pkg/admission/plugin/policy/generic`.
+//! Machine: the parts that validating and mutating admission policies share: matched writes, conditions, and variables
+//! (upstream: `apiserver/pkg/admission/plugin/policy/generic`).
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
-//! Machine: the compiled validations of one ValidatingAdmissionPolicy, and their evaluation.
-//!
-//! Kubernetes source: `apiserver/pkg/admission/plugin/policy/validating`.
+//! Machine: the compiled validations of one ValidatingAdmissionPolicy, and their evaluation (upstream:
+//! `apiserver/pkg/admission/plugin/policy/validating`).
 
 use serde_json::Value as Json;
 use steersman_cel::{Environment, Expression, Type, Value, VariableValues};

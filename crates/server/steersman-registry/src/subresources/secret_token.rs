@@ -1,6 +1,5 @@
-//! Machine: checks ServiceAccount tokens that kube-controller-manager stores in Secrets, and records their last use.
-//!
-//! Kubernetes source: `pkg/serviceaccount/legacy.go`.
+//! Machine: checks ServiceAccount tokens that kube-controller-manager stores in Secrets, and records their last use
+//! (upstream: `pkg/serviceaccount/legacy.go`).
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
-//! Machine: builds ConversionReviews, and reads the responses of conversion webhooks.
-//!
-//! Kubernetes source: `apiextensions-apiserver/pkg/apiserver/conversion`.
+//! Machine: builds ConversionReviews, and reads the responses of conversion webhooks (upstream:
+//! `apiextensions-apiserver/pkg/apiserver/conversion`).
 
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::go;

@@ -1,7 +1,6 @@
 //! Machine: writes the condition `StorageMigrating` of a CRD at the start and end of a migration of its objects, and
-//! removes old versions from `status.storedVersions`.
-//!
-//! Kubernetes source: `migrationrunner.go` of `pkg/controller/storageversionmigrator`.
+//! removes old versions from `status.storedVersions` (upstream: `migrationrunner.go` of
+//! `pkg/controller/storageversionmigrator`).
 
 use std::sync::Arc;
 
