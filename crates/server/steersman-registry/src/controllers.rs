@@ -1,5 +1,4 @@
-//! Room: the controllers that run inside write requests, the storage version migrator, and the objects that a starting
-//! server writes.
+//! Room: the controllers in write requests, the storage version migrator, and the objects of a starting server.
 
 mod standard_objects;
 mod bootstrap_policy;

@@ -103,8 +103,7 @@ impl Registry {
         }
     }
 
-    /// Returns the resource and the object that an owner reference names; `None` if no object with this name and uid
-    /// exists.
+    /// Returns the resource and the object that an owner reference names by name and uid; `None` if it does not exist.
     pub(crate) fn owner(
         &self,
         reference: &Value,

@@ -265,8 +265,7 @@ impl Registry {
         self.settle();
     }
 
-    /// Creates an object of the server itself, or sets the fields in `body` other than the metadata in the existing
-    /// object. No webhook is called.
+    /// Creates an object of the server itself, or sets the fields in `body` but the metadata. No webhook is called.
     pub(super) fn maintain(&mut self, kind: (&str, &str), (namespace, body): (&str, Value)) {
         let Some(resource) = self.resource(kind.0, "v1", kind.1) else {
             return;

@@ -180,8 +180,7 @@ impl StorageMigrator {
             None if is_unchanged => return,
             _ => {}
         }
-        // Set before the writes of `admit_migrations`, so that the next call reads the migrations again after these
-        // writes.
+        // Set before the writes of `admit_migrations`, after which the next call must read the migrations again.
         self.seen = Some(registry.revision());
         let is_refused = registry.admit_migrations().is_err();
         let refusals = self.refused.map_or(0, |(count, _)| count) + 1;

@@ -46,8 +46,7 @@ impl Registry {
         let own = if resource.built_in {
             resource.version == resource.storage_version
         } else {
-            // Looks at the object's own version: if it was stored before the storage version of its CRD changed, it is
-            // still in the old storage version.
+            // If the object was stored before the storage version of its CRD changed, it is still in the old version.
             is_of(stored.api_version(), &resource.version)
         };
         if own {

@@ -229,8 +229,7 @@ impl Registry {
         if quota.holds(&after) {
             return;
         }
-        // As upstream, a new count (with `hard`) is a write of the quota controller, and a changed count one of the
-        // admission plugin.
+        // As upstream, the quota controller writes a new count (with `hard`), and the admission plugin a changed one.
         let manager = match hard {
             Some(_) => "kube-controller-manager",
             None => "kube-apiserver",
@@ -255,8 +254,7 @@ fn is_counted(admission: &WriteAdmission<'_>, storage: &StorageKey) -> bool {
     }
 }
 
-/// Returns those limits of a quota that count objects of this kind; `None` if there are none, or if the object is not
-/// in the scopes of the quota.
+/// Returns those limits of a quota that count objects of this kind; `None` without any, or outside the quota's scopes.
 fn limited(quota: &Value, storage: &StorageKey, object: &Value) -> Option<Amounts> {
     let mut limited = amounts(&quota["status"]["hard"]);
     limited.retain(|name, _| covers(storage, name));

@@ -306,8 +306,7 @@ pub enum WatchEvent {
     Added(VersionedObject),
     /// An object changed, and the selectors of the watch match it both before and after the change.
     Modified(VersionedObject),
-    /// An object was deleted, or the selectors of the watch no longer match it. Has its last matching state, with the
-    /// revision of the deletion or change.
+    /// An object was deleted or no longer matches. Has its last matching state, with the revision of the change.
     Deleted(VersionedObject),
     /// Every change up to this revision was sent, so a new watch can start here.
     Bookmark {

@@ -13,8 +13,7 @@ use steersman_store::{Field, Stored};
 
 use super::options::ListQuery;
 
-/// The parsed label, field and shard selectors of one list or watch. [`Self::of`] checks the field selector against the
-/// resource.
+/// The parsed label, field and shard selectors of one list or watch. [`Self::of`] checks them for the resource.
 #[derive(Debug, Clone)]
 pub(crate) struct Selectors {
     labels: LabelSelector,

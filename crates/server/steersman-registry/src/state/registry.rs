@@ -58,8 +58,7 @@ pub struct RegistryOptions {
     pub gather_roles: bool,
     /// Whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served. Default false, as in 1.36.
     pub serve_storage_migrations: bool,
-    /// Whether a driver runs a [`StorageMigrator`](crate::StorageMigrator); only with `serve_storage_migrations`.
-    /// Default true.
+    /// Whether a driver runs a [`StorageMigrator`](crate::StorageMigrator) if migrations are served. Default true.
     pub migrate_storage: bool,
     /// Whether the quota controller runs inside write requests: it keeps limits and usage in the status of
     /// ResourceQuotas. Default true. Otherwise a quota limits nothing until a client writes its status.
@@ -130,8 +129,7 @@ pub struct Registry {
     pub(crate) compiled: RefCell<Compiled>,
     /// The webhook responses and the warnings of the verb that runs. In a cell, because reads (`&self`) change them.
     pub(crate) verb_state: RefCell<VerbState>,
-    /// The Secrets with a ServiceAccount token that was used on a day which their label for the last use does not have
-    /// yet.
+    /// The Secrets with a ServiceAccount token that was used on a day that is not in their label for the last use.
     pub(crate) used_secrets: RefCell<BTreeSet<SecretName>>,
     /// The oldest revision from which a watch may resume; a watch from an older revision gets 410.
     pub(crate) forgotten: u64,

@@ -18,8 +18,7 @@ use super::registry::Registry;
 /// The value of the first field in a snapshot's JSON, by which a server recognises this format.
 const FORMAT: &str = "steersman-apiserver/1";
 
-/// All stored objects of a server at one revision, with uid, resource version and managedFields. Taking a snapshot
-/// copies no object.
+/// All stored objects of a server at one revision, with uid, resource version and managedFields, shared and not copied.
 ///
 /// A snapshot has no past revisions. A server that starts with a snapshot lets watches and lists resume from the
 /// snapshot's revision or a later one, and answers 410 for earlier revisions (SRV-SNAP-2).

@@ -256,8 +256,7 @@ impl Registry {
         })
     }
 
-    /// Hides revisions after `revision` from watches until the next call (WAL-1). Before the first call, watches see
-    /// all revisions.
+    /// Hides revisions after `revision` from watches until the next call (WAL-1). Before the first, watches see all.
     pub fn show_until(&mut self, revision: u64) {
         self.visible = revision;
     }

@@ -129,8 +129,7 @@ impl Registry {
         self.is_attended() && self.presence.webhooks
     }
 
-    /// Calls the webhooks for all objects of a deletecollection before the first is deleted. If one is refused, none is
-    /// deleted.
+    /// Calls the webhooks for all objects of a deletecollection first: if one is refused, none is deleted.
     pub(crate) fn admit_removals(
         &self,
         target: ObjectTarget<'_>,

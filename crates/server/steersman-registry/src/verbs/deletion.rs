@@ -18,8 +18,7 @@ pub(crate) enum DeletionStart {
     Waits,
     /// The object is removed after one more write, which stores its grace period of 0 seconds, so that watches get it.
     GoesMarked,
-    /// The object is removed without a write before. Changes of its finalizers by the propagation policy are not
-    /// stored.
+    /// The object is removed without a write before, so that changes of its finalizers are not stored.
     Goes,
 }
 
@@ -167,8 +166,7 @@ pub(crate) fn has_finalizers(object: &Value) -> bool {
 /// Returns whether an object has a `deletionTimestamp`, and no finalizer or grace period keeps it. An update to this
 /// state is not stored; instead the object is removed in its stored state (SRV-REG-5).
 ///
-/// Kubernetes source: `ShouldDeleteDuringUpdate` of `apiserver/pkg/registry/generic/registry/store.go`, and
-/// `ShouldDeleteNamespaceDuringUpdate`.
+/// Upstream: `ShouldDeleteDuringUpdate` of `generic/registry/store.go`, and `ShouldDeleteNamespaceDuringUpdate`.
 pub(crate) fn may_go(object: &Value) -> bool {
     let fields = &object["metadata"];
     let left = fields["deletionGracePeriodSeconds"].as_i64();

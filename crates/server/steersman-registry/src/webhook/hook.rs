@@ -33,8 +33,7 @@ pub(crate) struct RegisteredWebhook {
     pub(crate) equivalent: bool,
     /// Whether the webhook may be called for a dry run (`sideEffects` is `None` or `NoneOnDryRun`).
     pub(crate) dry_run: bool,
-    /// Whether the webhook is called a second time if the object changes after its call
-    /// (`reinvocationPolicy: IfNeeded`).
+    /// Whether the webhook is called again if the object changes after its call (`reinvocationPolicy: IfNeeded`).
     pub(crate) again: bool,
     /// The first version in `admissionReviewVersions` that the server supports; `None` if there is none.
     pub(crate) review: Option<&'static str>,
@@ -120,8 +119,7 @@ impl RegisteredWebhook {
     }
 }
 
-/// Returns the first version in a list such as `admissionReviewVersions` that the server supports; `None` if it
-/// supports none of them.
+/// Returns the first supported version in a list such as `admissionReviewVersions`; `None` if there is none.
 pub(crate) fn review_version(versions: &Value) -> Option<&'static str> {
     let known = ["v1", "v1beta1"];
     texts(versions).find_map(|version| known.into_iter().find(|known| *known == version))

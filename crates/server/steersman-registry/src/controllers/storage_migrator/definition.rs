@@ -72,8 +72,7 @@ impl Registry {
         self.object((GROUP, PLURAL), "", &name).cloned()
     }
 
-    /// Writes the condition `StorageMigrating` and, if `stored` is given, `storedVersions` of a CRD by a server-side
-    /// apply.
+    /// Writes the condition `StorageMigrating` and, if given, `storedVersions` of a CRD by a server-side apply.
     fn write_definition(
         &mut self,
         definition: &Stored,
