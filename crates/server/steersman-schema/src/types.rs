@@ -226,7 +226,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// Returns whether a struct or map has one owner and is replaced as a whole. In any other, each member has an owner.
+    /// Returns whether a struct or map has one owner and is replaced as a whole. Otherwise each member has an owner.
     #[must_use]
     pub fn is_atomic_map(self) -> bool {
         match self.0 {
