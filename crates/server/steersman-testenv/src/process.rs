@@ -9,10 +9,11 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::assert::FOREVER;
-use crate::error::{Error, Tail};
+use crate::error::Error;
 
 /// The interval between checks of a program's readiness or end.
 const INTERVAL: Duration = Duration::from_millis(50);
+/// The number of lines of a program's log in an error message.
 const TAIL: usize = 20;
 
 /// A running program. Dropping it kills the program and its child processes (ENV-1).
@@ -122,11 +123,15 @@ impl Process {
         self.child.try_wait().ok().flatten()
     }
 
-    fn tail(&self) -> Tail {
+    fn tail(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
-        Tail(lines[lines.len().saturating_sub(TAIL)..].join("\n"))
+        if lines.is_empty() {
+            return "it logged nothing".to_owned();
+        }
+        let last = lines[lines.len().saturating_sub(TAIL)..].join("\n    ");
+        format!("its log ends with:\n    {last}")
     }
 }
 
