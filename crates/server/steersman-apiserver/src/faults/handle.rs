@@ -142,13 +142,7 @@ impl Faults {
         condition: impl Fn(&RequestRecord) -> bool + Send + Sync + 'static,
         answer: Answer,
     ) -> FaultGuard {
-        let mut spec = FaultSpec::new(Effect::Answer {
-            code: answer.status.code,
-            message: Some(answer.status.message.clone()),
-            retry_after_seconds: 0,
-            commit: answer.commit,
-        });
-        spec.times = answer.times.map(u64::from);
+        let spec = FaultSpec::from(answer.clone());
         let status = Some(Box::new(answer.status));
         self.plan(spec, Some(Box::new(condition)), status)
     }
