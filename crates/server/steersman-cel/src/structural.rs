@@ -5,7 +5,7 @@ mod properties;
 mod keywords;
 
 use serde_json::Value;
-use steersman_apimachinery::names::METADATA;
+use steersman_apimachinery::order::METADATA;
 use steersman_apimachinery::status::FieldError;
 
 pub use keywords::{Bound, Keywords, Pattern, Restrictions};
