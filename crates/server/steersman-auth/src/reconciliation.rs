@@ -78,8 +78,7 @@ fn add_rules(role: &mut Value, policy: &Value) {
     extend(role, "rules", absent);
 }
 
-/// Adds the selectors of aggregated roles that a role lacks. Removes all selectors if the role of the policy has no
-/// aggregation rule.
+/// Adds the selectors of aggregated roles that a role lacks; removes all if the policy's role has no aggregation rule.
 fn add_selectors(role: &mut Value, policy: &Value) {
     let Some(rule) = policy.get("aggregationRule") else {
         members(role).remove("aggregationRule");
