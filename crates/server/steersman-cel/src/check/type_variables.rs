@@ -23,8 +23,7 @@ impl Checker<'_> {
         self.bound.truncate(variables);
     }
 
-    /// Returns whether a value of type `found` fits where type `wanted` is expected. Binds type variables in both types
-    /// so that they fit.
+    /// Returns whether a value of type `found` fits type `wanted`, and binds type variables in both so that they fit.
     pub(super) fn fits(&mut self, wanted: &Type, found: &Type) -> bool {
         for (variable, other) in [(wanted, found), (found, wanted)] {
             if let Type::Param(number) = variable
