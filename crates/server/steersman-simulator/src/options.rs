@@ -170,8 +170,7 @@ impl Played {
         /// PodDisruptionBudgets.
         workloads: bool;
 
-        /// Simulates the scheduler and the kubelets: Pods are bound to a node, run, complete, and terminate when they
-        /// are deleted.
+        /// Simulates the scheduler and the kubelets: Pods are bound to a node, run, complete, and terminate.
         pods: bool;
 
         /// Simulates the controllers that write EndpointSlices and Endpoints of Services with a selector.
@@ -181,9 +180,8 @@ impl Played {
         /// one, and Pods wait until their claims are bound.
         volumes: bool;
 
-        /// Writes the Events of the simulated controllers, scheduler and kubelets, which `kubectl describe` shows. An
-        /// Event is deleted after an hour. Events cost four more writes per Pod. On in [`Played::everything`],
-        /// otherwise off by default.
+        /// Writes the Events of the simulated components, which `kubectl describe` shows: four more writes per Pod. An
+        /// Event is deleted after an hour. On in [`Played::everything`], otherwise off by default.
         events: bool;
 
         /// Sets the number of Nodes that the simulator creates, named `node-1` and so on. Pods are also scheduled to

@@ -1,5 +1,4 @@
-//! Machine: correlates the Events of the simulated components, so that repeated Events are counted in one object
-//! (client-go's `EventCorrelator`).
+//! Machine: counts repeated Events of the simulated components in one object, as client-go's `EventCorrelator` does.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;

@@ -24,8 +24,7 @@ const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 impl TurnContext<'_> {
     pub(crate) fn reconcile_service(&mut self, service: Option<&Stored>) {
         let Some(service) = service else {
-            // The garbage collector removes the EndpointSlices of a deleted Service. The Endpoints have no owner
-            // reference, so they are deleted here.
+            // The garbage collector skips the Endpoints of a deleted Service, which have no owner reference.
             let kind = &self.kinds.endpoints;
             if let Some(left) = self.stored(kind, &self.key.namespace, &self.key.name) {
                 self.delete(kind, &left, None);

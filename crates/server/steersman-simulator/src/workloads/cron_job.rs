@@ -138,8 +138,7 @@ impl TurnContext<'_> {
         if let Some(at) = missed {
             self.start_job(cron, &terms, at, status);
         }
-        // As upstream, without the deadline. The next Job is due after now, or after a `lastScheduleTime` in the
-        // future.
+        // As upstream, without the deadline: the next Job is due after now, or after a future `lastScheduleTime`.
         let next = terms.due(cron, now, None).ok();
         let from = next.map_or(now, |due| due.since);
         if let Some(next) = terms.schedule.next(from.max(now), &terms.zone) {
