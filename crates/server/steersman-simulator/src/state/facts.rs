@@ -321,10 +321,6 @@ pub(crate) fn put_counts(status: &mut Value, counts: &[(&str, i64)]) {
     }
 }
 
-pub(crate) fn is_terminating(stored: &Stored) -> bool {
-    !stored.meta("deletionTimestamp").is_empty()
-}
-
 pub(crate) fn name_of(stored: &Stored) -> NamespacedName {
     (Arc::clone(&stored.namespace), Arc::clone(&stored.name))
 }

@@ -16,8 +16,8 @@ use super::job::finished;
 use crate::actions::event_correlator::EventContent;
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    SimulatedKind, cloned_items, controller_reference, is_condition_true, is_terminating,
-    object_reference, text, time,
+    SimulatedKind, cloned_items, controller_reference, is_condition_true, object_reference, text,
+    time,
 };
 
 /// The annotation of a Job with the scheduled time for which it was created.
@@ -60,7 +60,7 @@ impl TurnContext<'_> {
         steersman_registry::members_of(&mut status).remove("active");
         let mut now = CronStatus { status, active };
         self.record_finished_jobs(cron, &jobs, &mut now);
-        if !is_terminating(cron) {
+        if !cron.is_terminating() {
             self.run_due(cron, &mut now);
         }
         self.delete_old_jobs(cron, &jobs, &mut now.active);

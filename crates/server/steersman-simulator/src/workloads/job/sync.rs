@@ -10,8 +10,8 @@ use super::indexes::Indexes;
 use super::rules::{FailureEffect, ends_index, failure_effect, failures_of, index_of, is_failed};
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    SimulatedKind, condition, count, is_condition_true, is_terminating, is_tracked, items, number,
-    stage_of, text, time,
+    SimulatedKind, condition, count, is_condition_true, is_tracked, items, number, stage_of, text,
+    time,
 };
 
 pub(super) struct JobSync {
@@ -137,7 +137,7 @@ impl TurnContext<'_> {
         let is_ready = |pod: &&Arc<Stored>| is_condition_true(pod.lean(), "Ready");
         let ends = |pod: &&Arc<Stored>| {
             let phase = text(&pod.lean()["status"], "phase");
-            let deleted = is_terminating(pod);
+            let deleted = pod.is_terminating();
             deleted && !matches!(phase, "Succeeded" | "Failed")
         };
         let indexed = job.lean()["spec"]["completionMode"] == "Indexed";
