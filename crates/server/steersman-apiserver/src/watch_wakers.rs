@@ -8,12 +8,10 @@ use std::time::{Duration, Instant};
 
 use futures::task::AtomicWaker;
 
-/// Length, per watch, of a round: the time between two wake-ups of many watches. Waking and polling one watch takes
-/// about this time.
+/// Length, per watch, of a round (the time between two wake-ups of many watches): about the time to poll one watch.
 const EACH: Duration = Duration::from_micros(20);
 
-/// Length up to which there is no round (the time between two wake-ups of many watches): up to fifty watches are woken
-/// at each change.
+/// Length up to which there is no round between two wake-ups: up to fifty watches are woken at each change.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Maximum length of a round, the time between two wake-ups of many watches.
@@ -59,8 +57,7 @@ impl WatchWaker {
             return Poll::Ready(());
         }
         self.task.register(context.waker());
-        // If `wake` was called between the two statements above, it woke the task that was registered before, not this
-        // one.
+        // If `wake` was called between the two statements above, it woke the previously registered task, not this one.
         if self.woken.swap(false, Ordering::AcqRel) {
             Poll::Ready(())
         } else {

@@ -16,8 +16,7 @@ use super::watches::{OpenWatches, WatchMode};
 
 /// Injects faults: makes requests fail, and ends or silences open watches. Cheap to clone.
 ///
-/// Its methods take resources as in [`RequestRecord::is_for`]: `pods`, `pods/status`, `deployments.apps`, or `*` for
-/// all.
+/// Its methods take resources as in [`RequestRecord::is_for`]: `pods`, `pods/status`, `deployments.apps`, `*` for all.
 #[derive(Debug, Clone)]
 pub struct Faults {
     shared: Arc<SharedFaults>,
@@ -287,8 +286,7 @@ impl Faults {
             .and_then(|(phase, left)| (phase == RestartPhase::Away).then_some(left))
     }
 
-    /// Forgets a simulated restart that is over. Returns whether the restart lost the history, so that the caller must
-    /// compact it.
+    /// Forgets a simulated restart that is over. Returns whether it lost the history: then the caller compacts it.
     pub(crate) fn end_outage(&self) -> bool {
         let now = self.shared.began.elapsed();
         let mut outage = self.shared.outage.lock();

@@ -69,8 +69,7 @@ impl OpenWatches {
             stop,
         };
         let mut open = self.open.lock();
-        // If `stop` was cancelled already, `end_stopped` may have run before the watch is in the list, so the watch
-        // ends here.
+        // If `stop` was cancelled already, `end_stopped` may have run too early for this watch, so the watch ends here.
         if entry.stop.is_cancelled() {
             entry.switch.stop();
         }

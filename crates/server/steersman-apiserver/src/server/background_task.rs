@@ -11,8 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::http::Context;
 
 pub(super) struct BackgroundTask {
-    /// Whether the server, by its options or its restored state, has work for the task. If not, the task is never
-    /// started.
+    /// Whether the options or the restored state give the task work. If not, the task is never started.
     is_needed: bool,
     /// The task that was started last; `None` before the first start. A task ends with its runtime, and then `start`
     /// may spawn the task on another runtime.

@@ -191,8 +191,7 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets the number of past revisions from which watches can resume. Above this number the older half is compacted.
-    /// Default 10,000.
+    /// Sets how many past revisions watches can resume from; above it, the older half is compacted. Default 10,000.
     pub fn retained_revisions(mut self, revisions: usize) -> Self {
         self.registry.retained_revisions = revisions;
         self

@@ -37,8 +37,7 @@ struct WalState {
     kept_revision: AtomicU64,
     /// Notified when transactions wait to be appended, so that the task in [`WriteAheadLog::next`] takes them.
     arrived: Notify,
-    /// Notified when a group was appended or its append failed, so that requests check whether their own transactions
-    /// are in the log.
+    /// Notified when a group was appended or its append failed, so that requests check for their own transactions.
     settled: Notify,
     wake: OnceLock<WakeWatches>,
     /// The function with which the threads of requests append transactions; unset if the task that calls
@@ -133,8 +132,7 @@ impl WriteAheadLog {
         self.wait(upto, |failure| failure.map(Arc::clone)).await
     }
 
-    /// Waits until all transactions that were added before this call are in the log, also while the log cannot be
-    /// written.
+    /// Waits until the log has all transactions that were added so far, also while it cannot be written.
     pub(crate) async fn caught_up(&self) {
         let upto = self.shared.queue.lock().added;
         // The wait ends only when the transactions are in the log, so it has no error.
@@ -171,8 +169,7 @@ impl WriteAheadLog {
         self.shared.queue.lock().add(transaction, changed);
     }
 
-    /// Appends the waiting transactions, or notifies the task that appends them. Call this method after unlocking the
-    /// registry.
+    /// Appends the waiting transactions, or notifies the task that does. Call this method after unlocking the registry.
     pub(crate) fn announce(&self) {
         let Some(now) = self.shared.now.get() else {
             self.shared.arrived.notify_one();

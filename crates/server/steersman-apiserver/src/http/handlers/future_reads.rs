@@ -33,8 +33,7 @@ pub(crate) async fn run(
         // SRV-2: runs the verb once more after the subscription, because a change between the first run and the
         // subscription is not notified.
         let again = context.asking(&mut verb).await;
-        // The clock is checked too: while changes come so fast that `changed` is ready at once, `timeout_at` never
-        // times out.
+        // The clock is checked too: while changes come so fast that `changed` is always ready, `timeout_at` never ends.
         let is_over = Instant::now() >= limit;
         if !is_ahead(&again) || is_over || timeout_at(limit, changes.changed()).await.is_err() {
             return again;

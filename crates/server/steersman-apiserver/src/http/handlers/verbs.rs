@@ -36,8 +36,7 @@ impl<'a> RequestBody<'a> {
     }
 }
 
-/// Carries out a request on objects. Because this function never awaits, a request that is dropped has done all of its
-/// work or none.
+/// Carries out a request on objects. It never awaits, so a request that is dropped has done all of its work or none.
 pub(crate) fn perform(
     registry: &mut Registry,
     call: &ResourceCall<'_>,
@@ -92,8 +91,7 @@ fn face_of(
 ) -> Result<VerbTarget, HttpRefusal> {
     let in_namespace = path.namespace.is_some();
     let misplaced = in_namespace != resource.namespaced;
-    // The path of a collection without a namespace spans all namespaces; for custom resources only in a list or a
-    // watch.
+    // A collection's path without a namespace spans all namespaces; for custom resources only in a list or a watch.
     let spans = if resource.built_in {
         path.name.is_none()
     } else {
@@ -263,8 +261,7 @@ fn allowed_on_custom(
     Ok(verb)
 }
 
-/// Returns the type of a patch by its content type. For built-in kinds, an unknown content type gets the 415 of
-/// upstream's router.
+/// Returns the type of a patch by its content type; for built-in kinds, an unknown one gets the 415 of upstream.
 fn patch_kind(call: &ResourceCall<'_>, resource: &Resource) -> Result<PatchKind, Status> {
     let media_type = negotiate::media_type(call.content_type);
     // Upstream, the handler of custom resources refuses other types, with the list of those that it accepts.

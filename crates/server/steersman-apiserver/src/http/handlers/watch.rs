@@ -193,8 +193,7 @@ impl OpenWatch {
         if self.encoder.is_over() {
             return Next::Say(StepOutcome::End);
         }
-        // If reading the events needs a conversion webhook, the watch ends, because it calls no webhooks once its
-        // listener stops.
+        // A watch calls no webhooks once its listener stops, so it ends if its events need a conversion webhook.
         if self.ready.is_empty() && self.stale && self.take().is_err() {
             return Next::Say(StepOutcome::End);
         }
@@ -205,8 +204,7 @@ impl OpenWatch {
         Next::Say(last.map_or(StepOutcome::End, StepOutcome::LastLine))
     }
 
-    /// Returns whether a watch that waits for a webhook must end, because of its mode. If not, a later change of the
-    /// mode wakes the task.
+    /// Returns whether the mode ends a watch that waits for a webhook. A later change of the mode wakes the task.
     fn is_to_end(&mut self, context: &task::Context<'_>) -> bool {
         while self.poll_waker(context).is_ready() {}
         !matches!(self.tap.mode(), WatchMode::Live | WatchMode::Silent)
@@ -262,8 +260,7 @@ impl OpenWatch {
         Some(self.line(&event))
     }
 
-    /// Sets the timer for the next bookmark: after the interval of bookmarks or, if that is earlier, two seconds before
-    /// the end of the watch.
+    /// Sets the timer for the next bookmark: after their interval, but at least two seconds before the watch ends.
     fn schedule_bookmark(&mut self, now: Instant) {
         let regular = now + self.context.tuning.bookmark_every + self.faults.bookmarks_late;
         let last = self.ends.checked_sub(LAST_BOOKMARK);

@@ -60,8 +60,7 @@ fn mishandled(envelope: &Envelope<'_>, kind: &str, why: &str) -> Status {
     ))
 }
 
-/// Builds the refusal of a custom resource that was sent as protobuf: Kubernetes has no protobuf messages for custom
-/// resources.
+/// Builds the refusal of a custom resource in protobuf, for which Kubernetes has no protobuf messages.
 pub(crate) fn no_message(body: &[u8], kind: &str) -> Status {
     const WHY: &str = "object *unstructured.Unstructured does not implement the protobuf \
                        marshalling interface and cannot be encoded to a protobuf message";

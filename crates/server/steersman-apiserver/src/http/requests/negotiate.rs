@@ -50,8 +50,7 @@ const STREAMED: [&str; 2] = [
     "application/vnd.kubernetes.protobuf;stream=watch",
 ];
 
-/// The upstream components that parse an Accept header. They accept different headers, and refuse with different
-/// messages.
+/// The upstream components that parse an Accept header, which accept different headers and refuse in other words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AcceptReader {
     /// First go-restful, which knows the media types of each route, and then the handler of the route: for built-in

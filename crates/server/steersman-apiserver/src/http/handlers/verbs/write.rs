@@ -66,8 +66,7 @@ impl ObjectCall<'_> {
                 return Ok(Reply::status(&status, self.maker.media.format));
             }
             Deleted::Last(object) => (200, object),
-            // As upstream, an object that is not removed yet is answered 202 only for the deprecated `orphanDependents:
-            // false`.
+            // As upstream, an object not removed yet is answered 202 only for the deprecated `orphanDependents: false`.
             Deleted::Held(object) if options.orphan_dependents == Some(false) => (202, object),
             Deleted::Held(object) => (200, object),
         };
@@ -81,8 +80,7 @@ impl ObjectCall<'_> {
         self.maker.page(self.target.resource, page)
     }
 
-    /// Parses the object in the body, and finds its unknown and duplicate fields. Before that, checks the options in
-    /// the query.
+    /// Checks the options in the query, parses the object in the body, and finds its unknown and duplicate fields.
     fn object_body<'a>(
         &self,
         options_kind: &str,
