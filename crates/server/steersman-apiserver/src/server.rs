@@ -274,15 +274,13 @@ impl ApiServer {
         self.context.webhooks.route(host, port, url.to_owned());
     }
 
-    /// Returns the simulator, which lets Pods fail and sets their speed. The simulator acts once the server is used
-    /// within a tokio runtime.
+    /// Returns the simulator, for failures and the speed of Pods. It acts once the server is used in a tokio runtime.
     #[cfg(feature = "simulator")]
     pub fn simulator(&self) -> &Simulator {
         &self.simulator
     }
 
-    /// Starts the background tasks (migrations, simulator, delayed removals), unless they run already, or this thread
-    /// is outside a tokio runtime.
+    /// Starts the background tasks, unless they run already, or this thread is outside a tokio runtime.
     fn drive(&self) {
         let (context, stop) = (&self.context, &self.stop);
         self.migrator.start(context, stop, migrator::run);

@@ -118,14 +118,12 @@ impl<F: Folder> DataDir<F> {
         self.replace(snapshot.transactions(), |out| snapshot.write(out))
     }
 
-    /// Saves `text`, a snapshot with the transactions up to number `transactions`, and keeps the previous save beside
-    /// it.
+    /// Saves `text`, a snapshot with the transactions up to number `transactions`; keeps the previous save beside it.
     pub(crate) fn save_text(&self, transactions: u64, text: &[u8]) -> Outcome {
         self.replace(transactions, |out| out.write_all(text))
     }
 
-    /// Returns whether a save is due: the last save failed, or the log's last file is larger than the last save and
-    /// than `LOG_MIN`.
+    /// Returns whether a save is due: the last one failed, or the log's last file is larger than it and than `LOG_MIN`.
     pub(crate) fn is_save_due(&self) -> bool {
         if self.has_failed.load(Ordering::Relaxed) {
             return true;
@@ -154,8 +152,7 @@ impl<F: Folder> DataDir<F> {
         let path = |name: &str| self.path.join(name);
         let written = self.write(NEXT, content);
         let bytes = written.map_err(|error| {
-            // Removes the incomplete file, to free space on a full disk. An error of the removal is ignored, because
-            // the error of the write is returned.
+            // Frees space on a full disk. Its own error is ignored, because the error of the write is returned.
             let _ = self.folder.remove(NEXT);
             file(&path(NEXT))(error)
         })?;
@@ -167,8 +164,7 @@ impl<F: Folder> DataDir<F> {
         let renamed = self.folder.rename(NEXT, STATE);
         renamed.map_err(file(&path(NEXT)))?;
         if self.synced {
-            // Both renames must be on the disk before files of the log are removed, which the saves before the renames
-            // need.
+            // Both renames must be on the disk before the log's files that earlier saves need are removed.
             self.folder.sync().map_err(file(&self.path))?;
         }
         self.save_bytes.store(bytes, Ordering::Relaxed);

@@ -1,5 +1,4 @@
-//! Room: the program called `etcd`: it answers health checks, and keeps the snapshot of the
-//! kube-apiserver that names its URL.
+//! Room: the program called `etcd`, which answers health checks and keeps the snapshot of one kube-apiserver.
 //!
 //! The two programs speak a small interface over HTTP on the client URL. A kube-apiserver attaches with a request that
 //! stays open as long as its process lives. As long as it is attached, no other kube-apiserver can attach, and only it

@@ -11,8 +11,7 @@ use super::problem::{Outcome, ProgramProblem};
 /// the PATH do not call each other without end.
 const TRIED: &str = "STEERSMAN_KUBECTL_TRIED";
 
-/// Runs the first kubectl on the PATH that is not this program, with the same arguments. On Unix it
-/// replaces this process.
+/// Runs the first other kubectl on the PATH, with the same arguments. On Unix it replaces this process.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> Outcome<ExitCode> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let tried = std::env::var_os(TRIED).unwrap_or_default();

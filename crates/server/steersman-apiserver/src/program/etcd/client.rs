@@ -168,8 +168,7 @@ impl Attachment {
     /// Appends a group of transactions, on a connection that stays open for the next group.
     ///
     /// # Errors
-    /// The connection fails, or the etcd cannot append. The group may be appended again: the etcd does not append a
-    /// group twice.
+    /// The connection fails, or the etcd cannot append. The etcd does not append a group twice, so a retry is safe.
     pub(crate) async fn append(
         &self,
         connection: &mut Option<AppendConnection>,

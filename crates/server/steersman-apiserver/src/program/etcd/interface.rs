@@ -12,8 +12,7 @@ pub(super) const LOG: &str = "/steersman/log";
 /// The header with the number by which the etcd knows the attached kube-apiserver.
 pub(super) const ATTACHMENT: &str = "steersman-attachment";
 
-/// The header with a description of the process that attaches, such as `process 7`. The etcd names this process when it
-/// refuses another one.
+/// The header with a description of the process that attaches, such as `process 7`, for refusals of another process.
 pub(super) const HOLDER: &str = "steersman-holder";
 
 /// The header of the answer to an attach request that says which failures a confirmed write survives (`Durability`).

@@ -31,8 +31,7 @@ use crate::program::data::{DataDir, LogWriter, SavedGroup};
 use crate::program::durability::Durability;
 use crate::program::problem::chain;
 
-/// How long an attach request waits for the connection of the previous kube-apiserver to close, if its process has
-/// ended.
+/// How long an attach request waits for the connection of a previous kube-apiserver that has ended to close.
 const CLOSING: Duration = Duration::from_secs(2);
 /// Pause of a listener after the operating system failed to accept a connection.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -237,8 +236,7 @@ impl EtcdService {
     }
 }
 
-/// Runs `work` to its end, also if the client of the request is killed, so that the state in memory and the files are
-/// the same (WAL-2).
+/// Runs `work` to its end, even if the client is killed, so that the state in memory equals the files (WAL-2).
 async fn to_its_end(
     work: impl Future<Output = Result<(), EtcdRefusal>> + Send + 'static,
 ) -> EtcdOutcome {

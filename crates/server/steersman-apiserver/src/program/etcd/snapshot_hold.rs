@@ -64,8 +64,7 @@ impl SnapshotHold {
         payloads.concat().into()
     }
 
-    /// Replaces the snapshot by `text`, which includes the transactions up to number `transactions`. These transactions
-    /// are removed from the log.
+    /// Replaces the snapshot by `text`, with the transactions up to number `transactions`, which leave the log.
     pub(super) fn replace(&mut self, text: Bytes, transactions: u64) {
         self.text = Some(text);
         self.in_snapshot = transactions;

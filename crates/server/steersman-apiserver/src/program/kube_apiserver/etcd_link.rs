@@ -69,8 +69,7 @@ impl EtcdLink {
         Ok(())
     }
 
-    /// Attaches again if the etcd has ended, and returns whether it had. The new etcd then has an older state than this
-    /// process.
+    /// Attaches again if the etcd has ended, and returns whether it had: the new etcd lacks this process's last state.
     pub(super) async fn attach_again(&self) -> Outcome<bool> {
         if !self.attachment().has_ended() {
             return Ok(false);
