@@ -178,8 +178,7 @@ impl ApiService {
         refusal.map(HttpRefusal::Status)
     }
 
-    /// Answers a request below `/steersman/`, which controls the server, for instance its faults. Only administrators
-    /// may send such requests.
+    /// Answers a request below `/steersman/`, which controls the server. Only administrators may send such requests.
     async fn administer(
         &self,
         parts: &Parts,
@@ -300,8 +299,7 @@ impl ApiService {
         Ok((outcome.and_then(|reply| Ok(reply.encoded()?)), warnings))
     }
 
-    /// Refuses a path with a resource that the server does not serve, before the Accept header and the body are
-    /// checked.
+    /// Refuses a path with an unserved resource, before the Accept header and the body are checked.
     fn check_served(&self, path: &ObjectPath) -> Result<(), HttpRefusal> {
         self.context.with_registry(|registry| {
             match registry.resource(&path.group, &path.version, &path.resource) {
@@ -413,8 +411,7 @@ impl ApiService {
     }
 }
 
-/// Awaits a future. If it panics, returns the Status of a 500, so that the panic ends neither the connection nor the
-/// server (SRV-4).
+/// Awaits a future. A panic becomes the Status of a 500, and ends neither the connection nor the server (SRV-4).
 async fn caught<F: Future>(work: F) -> Result<F::Output, Status> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.map_err(|_| Status::internal(PANICKED.to_owned()))
@@ -433,8 +430,7 @@ fn plain(reply: Reply) -> Response<ResponseBody> {
     response
 }
 
-/// Removes the body from the answer to a `HEAD`, and keeps its length as a header. In HTTP/2 a body would break the
-/// stream.
+/// Removes the body from the answer to a `HEAD`, because HTTP/2 forbids it, and keeps its length as a header.
 fn without_body(answer: Response<ResponseBody>) -> Response<ResponseBody> {
     let (mut parts, body) = answer.into_parts();
     if let Some(length) = body.size_hint().exact() {

@@ -180,9 +180,8 @@ fn servable(accept: Option<&str>) -> impl Iterator<Item = (Format, Clause)> {
     let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
     let mut clauses: Vec<Clause> = Vec::new();
     for clause in header.split(',').filter_map(clause) {
-        // Upstream's comparison is not an order: a clause goes before another if it is better in any respect (quality,
-        // type or subtype), so the result depends on their positions. Go sorts so few clauses by insertion, which this
-        // loop repeats.
+        // Upstream puts a clause before another that is worse in any respect (quality, type or subtype), which is no
+        // order, so positions matter. Go sorts so few clauses by insertion, which this loop repeats.
         let mut at = clauses.len();
         while at > 0 && is_better(&clause, &clauses[at - 1]) {
             at -= 1;

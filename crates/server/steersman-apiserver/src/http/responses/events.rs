@@ -50,8 +50,7 @@ impl EventEncoder {
         }
     }
 
-    /// Returns whether the watch must end, because an object could not be encoded and an `ERROR` event was sent
-    /// instead.
+    /// Returns whether the watch must end, because an `ERROR` event replaced an object that could not be encoded.
     pub(crate) fn is_over(&self) -> bool {
         self.over
     }

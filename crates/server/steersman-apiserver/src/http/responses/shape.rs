@@ -202,8 +202,7 @@ impl ReplyMaker {
     }
 }
 
-/// Builds the metadata of a list. With `always_continue`, as in lists of custom resources, an empty `continue` is
-/// written.
+/// Builds the metadata of a list. `always_continue` writes an empty `continue`, as in lists of custom resources.
 fn list_metadata(page: &StoredPage, always_continue: bool) -> Value {
     let mut metadata = json!({});
     if page.revision > 0 {

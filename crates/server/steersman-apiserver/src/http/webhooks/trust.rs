@@ -80,8 +80,7 @@ impl Trust {
         let chain = pool.chain(&leaf).map_err(refused)?;
         let mut authorities = chain.iter().skip(1);
         if authorities.any(|one| !matches!(one.name_constraints(), Ok(None))) {
-            // The checks above ignore name constraints. If an authority of the chain has some, webpki checks the
-            // certificate too.
+            // The checks above ignore name constraints. If an authority of the chain has some, webpki checks them.
             let checked = self.check_by_webpki(shown, others, name, now);
             checked.map_err(|_| {
                 refused(format!(
