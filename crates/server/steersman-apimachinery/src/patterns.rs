@@ -1,9 +1,8 @@
 //! Words: regular expressions (patterns) in Go's syntax, which is that of RE2.
 //!
-//! The crate `regex` matches patterns, but its syntax differs from Go's: `\d` matches the digits of all scripts, a
-//! bracket in a class opens another class, and `\Q` is unknown. This module reads a pattern from left to right as Go's
-//! `regexp/syntax` does with its flag `Perl`, reports the first error with Go's message, and writes the same pattern in
-//! the syntax of the crate.
+//! The crate `regex` has another syntax than Go: `\d` matches the digits of all scripts, a bracket in a class opens
+//! another class, and `\Q` is unknown. This module reads a pattern as Go's `regexp/syntax` does with its flag `Perl`,
+//! reports the first error with Go's message, and writes the same pattern in the syntax of the crate.
 
 mod class;
 
