@@ -143,9 +143,8 @@ impl Played {
         /// orphaned, or block the deletion.
         garbage_collection: bool;
 
-        /// Simulates the namespace controller, which empties and removes a deleted namespace: within the request that
-        /// deletes it, or after that request if the server does not
-        /// [remove at once](RegistryOptions::remove_at_once).
+        /// Simulates the namespace controller, which empties and removes a deleted namespace, within the request that
+        /// deletes it or after it (see [`RegistryOptions::remove_at_once`]).
         namespaces: bool;
 
         /// Simulates the controller of ClusterRoles with an `aggregationRule`: after a request that changes a role, it

@@ -308,7 +308,6 @@ impl TurnContext<'_> {
         });
     }
 
-    /// Returns whether this turn has made its maximum number of writes.
     pub(crate) fn is_at_write_limit(&self) -> bool {
         self.writes >= self.write_limit
     }
