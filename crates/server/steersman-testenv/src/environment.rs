@@ -145,9 +145,8 @@ impl TestEnv {
         to_yaml(&kubeconfig)
     }
 
-    /// Returns whether the server has a controller-manager and nodes, so that Deployments get Pods.
-    /// The real binaries have neither. The embedded server has garbage collection and namespace
-    /// deletion, but no workload controllers and no kubelets.
+    /// Returns whether the server has a controller-manager and nodes, so that Deployments get Pods. The real binaries
+    /// have neither; the embedded server has only garbage collection and namespace deletion.
     pub fn has_controllers(&self) -> bool {
         matches!(self.cluster, Cluster::Existing(_))
     }
