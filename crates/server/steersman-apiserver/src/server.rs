@@ -38,8 +38,7 @@ use steersman_simulator::Simulator;
 /// A Kubernetes API server inside this process. Cheap to clone; clones are handles of one server.
 ///
 /// Clients in the process use [`service`](Self::service), other clients [`serve`](Self::serve). The methods that read
-/// and write objects directly are conveniences for tests: they do what requests do, but they do not appear in the
-/// request log and are not affected by faults.
+/// and write objects are for tests: they do what requests do, without faults and the request log.
 ///
 /// Resources are named as in kubectl: `pods`, `deployments.apps`, `websites.example.com`, and
 /// `deployments.apps/status` for a subresource. `namespace` is empty for cluster-scoped resources.

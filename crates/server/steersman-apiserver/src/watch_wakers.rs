@@ -28,9 +28,8 @@ pub(crate) struct WatchWaker {
 /// The wakers of all watches of one storage. Dropped wakers are removed.
 ///
 /// A few watches are woken at each change. Many watches are woken at most once per round, because waking them takes
-/// longer than the time to the next change, and waking each once for two changes halves the cost (as with the interrupt
-/// coalescing of a network card). The first change after a round wakes the watches at once and begins a round, later
-/// changes in the round wake them at its end (SRV-WATCH-3).
+/// longer than the time to the next change. The first change after a round wakes the watches at once and begins a
+/// round; later changes in the round wake them at its end (SRV-WATCH-3).
 #[derive(Debug, Default)]
 pub(crate) struct StorageWakers {
     wakers: Vec<Weak<WatchWaker>>,

@@ -125,10 +125,9 @@ impl Context {
     ///
     /// SRV-1: `work` cannot wait, so a dropped request has done all of its work or none.
     ///
-    /// SRV-4: if `work` panics, the watches of the storages that it changed are woken too, and later requests use the
-    /// registry as before. That is safe because a verb makes all its checks before it stores. If the panic comes before
-    /// the garbage collector has deleted the dependents of a deleted object, the next verb that runs the collector
-    /// deletes them.
+    /// SRV-4: if `work` panics, the watches of changed storages are woken too, and later requests use the registry as
+    /// before: a verb makes all its checks before it stores. If the panic prevents the garbage collector from deleting
+    /// dependents, the next verb that runs the collector deletes them.
     pub(crate) fn with_registry<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
         let done = AfterLock::of(&mut registry, self.wal.as_ref(), work);

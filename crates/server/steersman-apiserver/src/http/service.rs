@@ -38,9 +38,8 @@ const PANICKED: &str = "This request caused apiserver to panic. Look in the logs
 
 /// The server as a [`tower::Service`], for clients in the same process. Cheap to clone.
 ///
-/// Accepts requests with any body type. It returns an error only if a fault or a simulated restart cuts the connection
-/// before the answer. All work happens in the returned future; dropping the future abandons the request, which then has
-/// done all of its work or none.
+/// Accepts requests with any body type. Fails only if a fault or a simulated restart cuts the connection before the
+/// answer. All work happens in the returned future; a request that is dropped has done all of its work or none.
 ///
 /// If the code that handles a request panics, the request is answered 500. The process's panic hook reports the panic,
 /// and the server continues to serve.

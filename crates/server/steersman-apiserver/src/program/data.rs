@@ -46,9 +46,7 @@ pub(crate) struct DataDir<F: Folder = DiskFolder> {
     synced: bool,
     /// The number of the last transaction in the last save; `None` if there is no save.
     saved: Mutex<Option<u64>>,
-    /// The size of the last save, in bytes.
     save_bytes: AtomicU64,
-    /// The size of the log's last file, in bytes.
     log_bytes: AtomicU64,
     /// Whether the last save failed, so that a new one is due. The size of the log's last file does not show this,
     /// because the failed save began a new file, which is short.

@@ -52,9 +52,8 @@ impl WriteAheadLog {
         Self::default()
     }
 
-    /// Lets the thread of each request append the waiting transactions with `append`, instead of the task that calls
-    /// [`next`](Self::next). This is faster if an append takes less time than waking the task. The task then gets only
-    /// groups that could not be appended.
+    /// Lets the thread of each request append the waiting transactions with `append`, which is faster if it takes less
+    /// time than waking the task of [`next`](Self::next). The task then gets only groups that could not be appended.
     pub fn append_at_once(
         &self,
         append: impl FnMut(&WalGroup) -> Result<(), String> + Send + 'static,

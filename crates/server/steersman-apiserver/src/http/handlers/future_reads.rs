@@ -14,9 +14,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 type VerbOutcome = (HttpOutcome, Vec<String>);
 
-/// Runs a verb, with the calls of webhooks that it needs. If the request is a get, a list or a watch with initial
-/// objects, and asks for a revision in the future, the verb is run again after each change, until the store reaches
-/// this revision or three seconds have passed.
+/// Runs a verb, with the calls of webhooks that it needs. A get, a list or a watch with initial objects at a future
+/// revision runs again after each change, until the store reaches the revision or three seconds have passed.
 ///
 /// Dropping the future abandons the verb, which then has changed nothing.
 pub(crate) async fn run(

@@ -24,9 +24,8 @@ use crate::http::responses::reply::WatchBody;
 /// Maximum number of events that are read under one lock of the registry.
 const BATCH: usize = 128;
 
-/// Number of bytes at which a piece of the stream is complete: until then, events are copied into one piece. A first
-/// event of this length is sent without a copy. So a client that reads slowly or never costs at most such a piece and
-/// one event (SRV-WATCH-2).
+/// Number of bytes at which a piece of the stream is complete: until then, events are copied into it. A first event of
+/// this length is not copied. A client that never reads costs at most a piece and one event (SRV-WATCH-2).
 const PIECE: usize = 64 * 1024;
 
 /// How long before its timeout a watch sends its last bookmark.
@@ -186,9 +185,8 @@ impl OpenWatch {
         }
     }
 
-    /// Returns the next step of a watch that ends because its listener stops: first the events so far, then a bookmark
-    /// if the client takes bookmarks, then the end (SRV-STOP-1). From the bookmark the client can resume even if a
-    /// restart loses the history before it.
+    /// Returns the next step of a watch that ends because its listener stops: the events so far, then a bookmark if the
+    /// client takes bookmarks, from which it can resume after any restart, then the end (SRV-STOP-1).
     fn next_of_stopped(&mut self) -> Next {
         if self.encoder.is_over() {
             return Next::Say(StepOutcome::End);

@@ -17,7 +17,6 @@ pub(super) struct EtcdLink {
     pub(super) url: String,
     address: String,
     attachment: Mutex<Arc<Attachment>>,
-    /// The size of the last snapshot, in bytes.
     snapshot_bytes: AtomicU64,
     /// The number of bytes of the transactions that were appended since the last snapshot was taken.
     log_bytes: AtomicU64,
