@@ -79,7 +79,7 @@ pub(super) fn equal(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> Result<b
 }
 
 /// Returns whether `holds` is true for all items. Stops at the first item for which it is false or fails.
-fn all<T>(
+pub(super) fn all<T>(
     items: impl IntoIterator<Item = T>,
     mut holds: impl FnMut(T) -> Result<bool, EvalFailure>,
 ) -> Result<bool, EvalFailure> {
@@ -89,6 +89,14 @@ fn all<T>(
         }
     }
     Ok(true)
+}
+
+/// Returns whether `holds` is true for any item. Stops at the first item for which it is true or fails.
+pub(super) fn any<T>(
+    items: impl IntoIterator<Item = T>,
+    mut holds: impl FnMut(T) -> Result<bool, EvalFailure>,
+) -> Result<bool, EvalFailure> {
+    Ok(!all(items, |item| Ok(!holds(item)?))?)
 }
 
 /// Returns whether each item of a list of type `map` equals the item with the same key fields in the other list.
@@ -165,12 +173,7 @@ pub(crate) fn among_them(
     one: &Value<'_>,
     among: &[Value<'_>],
 ) -> Result<bool, EvalFailure> {
-    for other in among {
-        if equal(run, one, other)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    any(among, |other| equal(run, one, other))
 }
 
 /// Returns the key fields by which an item of a list is identified: `None` if its index identifies it, and an empty
