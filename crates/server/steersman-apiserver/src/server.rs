@@ -57,8 +57,8 @@ pub struct ApiServer {
 }
 
 impl ApiServerBuilder {
-    /// Builds the server. It has the built-in kinds and the namespaces `default`, `kube-system`,
-    /// `kube-public` and `kube-node-lease`.
+    /// Builds the server. It has the built-in kinds and the namespaces `default`, `kube-system`, `kube-public` and
+    /// `kube-node-lease`.
     #[must_use]
     pub fn build(self) -> ApiServer {
         let clock = self.clock.unwrap_or_else(|| default_clock(self.starts_at));
@@ -288,8 +288,7 @@ impl ApiServer {
         steersman_simulator::start(&self.simulator, &self.context, &self.stop);
     }
 
-    /// Compacts every past revision. Watches that resume from an earlier revision then end with
-    /// 410, and so do continue tokens of earlier lists.
+    /// Compacts every past revision: watches and continue tokens of earlier revisions then get 410.
     pub fn compact(&self) {
         self.context.with_registry(Registry::compact);
     }

@@ -1,5 +1,4 @@
-//! Machine: wakes the watches of a storage, which has the objects of one kind, when it changes: a `WatchWaker` per
-//! watch, one `StorageWakers` per storage.
+//! Machine: wakes the watches of a changed storage: a `WatchWaker` per watch, one `StorageWakers` per storage.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};

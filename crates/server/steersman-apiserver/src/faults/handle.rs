@@ -185,8 +185,7 @@ impl Faults {
         many
     }
 
-    /// Delays requests with this verb (with any verb if it is `None`) for this resource before they are carried out. A
-    /// delay of more than a year counts as a year.
+    /// Delays requests with this verb (`None`: any verb) for this resource, each by at most a year.
     pub fn delay(
         &self,
         verb: impl Into<Option<Verb>>,
@@ -225,8 +224,7 @@ impl Faults {
         self.watches.switch(WatchMode::Broken, |_| true)
     }
 
-    /// Ends every open watch with an `ERROR` event of 410, as if the history after its last event were compacted.
-    /// Returns the number of these watches.
+    /// Ends every open watch with an `ERROR` event of 410, as after a compaction. Returns the number of these watches.
     pub fn expire_watches(&self) -> usize {
         self.watches.switch(WatchMode::Expired, |_| true)
     }

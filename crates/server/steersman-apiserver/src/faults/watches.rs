@@ -141,8 +141,7 @@ impl WatchTap {
         *self.switch.mode.lock()
     }
 
-    /// Returns the waker of the watch's task. Changes of the mode wake it, and so do changes of objects once the waker
-    /// is subscribed to the storage of the watch.
+    /// Returns the waker of the watch's task, which changes of the mode and, if subscribed, of objects wake.
     pub(crate) fn waker(&self) -> &Arc<WatchWaker> {
         &self.switch.waker
     }

@@ -275,8 +275,7 @@ impl ApiService {
         };
         let now = self.context.now();
         let mut body = RequestBody::new(&body);
-        // SRV-1: the verb does not wait. If it needs an answer of a webhook, it changes nothing and
-        // is run again with the answer.
+        // SRV-1: the verb does not wait: if it needs a webhook, it changes nothing, and runs again with the answer.
         let perform = |registry: &mut Registry| verbs::perform(registry, call, &mut body, now);
         let asking = async {
             let verb = future_reads::run(&self.context, perform);

@@ -40,8 +40,7 @@ struct WalState {
     /// Notified when a group was appended or its append failed, so that requests check for their own transactions.
     settled: Notify,
     wake: OnceLock<WakeWatches>,
-    /// The function with which the threads of requests append transactions; unset if the task that calls
-    /// [`WriteAheadLog::next`] appends them.
+    /// The function with which the threads of requests append; unset if the task of [`WriteAheadLog::next`] appends.
     now: OnceLock<Mutex<AppendNow>>,
 }
 
@@ -85,8 +84,7 @@ impl WriteAheadLog {
         is_due(&queue).then(|| queue.take()).flatten()
     }
 
-    /// Records that a group, and so every group before it, is in the log: requests that wait for the group are
-    /// answered, and watches see its changes.
+    /// Records that a group, and every group before it, is in the log: its requests are answered, its changes shown.
     pub fn keep(&self, group: WalGroup) {
         self.settle(group);
         // While the log could not be written, later transactions were added and not appended. Appends them now, or
@@ -208,8 +206,7 @@ impl WriteAheadLog {
         self.shared.queue.lock().cuts = true;
     }
 
-    /// Sets the revision of the state with which the server starts, and the function that wakes watches once the
-    /// changes that they wait for are in the log.
+    /// Sets the revision with which the server starts, and the function that wakes watches once changes are in the log.
     pub(crate) fn begin(&self, revision: u64, wake: WakeWatches) {
         self.shared.kept_revision.store(revision, Ordering::Release);
         // A log belongs to one server, so the function is set once.

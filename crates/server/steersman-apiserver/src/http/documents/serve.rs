@@ -30,8 +30,7 @@ pub(crate) struct DocumentRequest<'a> {
     pub(crate) log_failure: Option<Arc<str>>,
 }
 
-/// Answers a request for a document. Routes that other code answers (`Objects`, `Metrics` and the issuer's) and
-/// `Unknown` get the 404 page for unknown paths.
+/// Answers a request for a document; 404 for `Unknown`, and for routes that other code answers (`Objects`, `Metrics`).
 pub(crate) fn answer(
     route: &PathRoute,
     ask: &DocumentRequest<'_>,

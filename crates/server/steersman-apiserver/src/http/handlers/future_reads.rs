@@ -29,8 +29,7 @@ pub(crate) async fn run(
     let limit = Instant::now() + LONGEST_WAIT;
     let mut changes = context.any_change.subscribe();
     loop {
-        // SRV-2: runs the verb once more after the subscription, because a change between the first run and the
-        // subscription is not notified.
+        // SRV-2: runs the verb again after the subscription, because a change before it is not notified.
         let again = context.asking(&mut verb).await;
         // The clock is checked too: while changes come so fast that `changed` is always ready, `timeout_at` never ends.
         let is_over = Instant::now() >= limit;

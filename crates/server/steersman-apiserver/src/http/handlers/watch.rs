@@ -35,8 +35,7 @@ struct OpenWatch {
     context: Arc<Context>,
     cursor: WatchCursor,
     encoder: EventEncoder,
-    /// The mode of the watch (live, silent, cut and so on), which tests set, and its waker, which changes of the mode
-    /// and of the watched storage wake.
+    /// The mode of the watch, which tests set, and its waker, for changes of the mode and of the watched storage.
     tap: WatchTap,
     faults: WatchFaults,
     ends: Instant,
@@ -52,14 +51,12 @@ struct OpenWatch {
     asking: Option<BoxFuture<'static, Attempt>>,
 }
 
-/// The stream of a watch, with the bytes of one or more events per item. Drops the watch after its last item, instead
-/// of when its client disconnects.
+/// The stream of a watch, with one or more events per item. Drops the watch after its last item.
 struct Lines(Option<OpenWatch>);
 
 enum Next {
     Say(StepOutcome),
-    /// Waits until the waker of the watch is woken or its timer fires. `WaitSilently`, for a silenced watch, waits for
-    /// the waker alone.
+    /// Waits until the watch's waker is woken or its timer fires; `WaitSilently` (silenced) waits for the waker alone.
     Wait,
     WaitSilently,
     Ask(PendingCalls),
@@ -228,8 +225,7 @@ impl OpenWatch {
         }));
     }
 
-    /// Waits until the waker is woken, because there may be new events, and returns `None`; or until the timer fires,
-    /// and returns a bookmark or the end of the watch.
+    /// Waits until the waker is woken for new events (`None`), or the timer fires for a bookmark or the end.
     fn poll_wait(&mut self, context: &mut task::Context<'_>) -> Poll<Option<StepOutcome>> {
         if self.poll_waker(context).is_ready() {
             return Poll::Ready(None);
@@ -241,8 +237,7 @@ impl OpenWatch {
         Poll::Ready(self.bookmark().map(StepOutcome::Line))
     }
 
-    /// Waits until the waker of the watch is woken. SRV-2: also clears the waker before the watch reads events, so that
-    /// a change during the read wakes the watch again.
+    /// Waits until the waker is woken. SRV-2: clears it before the watch reads, so that changes meanwhile wake again.
     fn poll_waker(&mut self, context: &task::Context<'_>) -> Poll<()> {
         ready!(self.tap.waker().poll_woken(context));
         self.stale = true;

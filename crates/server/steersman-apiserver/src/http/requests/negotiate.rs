@@ -143,8 +143,7 @@ pub(crate) fn format(accept: Option<&str>) -> Format {
     plain.next().map_or(Format::Json, |(format, _)| format)
 }
 
-/// Checks an Accept header as go-restful does before it calls a handler: the header must have `*/*` or literally one of
-/// the media types of the route.
+/// Checks an Accept header as go-restful does: it must have `*/*` or literally a media type of the route.
 pub(crate) fn routed(accept: Option<&str>, available: &[&str]) -> Result<(), Status> {
     let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
     let mut named = header.split(',').map(|clause| {

@@ -103,8 +103,7 @@ impl EtcdService {
         let holder = request.headers().get(HOLDER);
         let holder = holder.and_then(|value| value.to_str().ok());
         let holder = holder.unwrap_or("an unknown process");
-        // Waits until the previous kube-apiserver is detached: one that was killed and started again may attach before
-        // the end of its old connection is noticed.
+        // A kube-apiserver that was killed and started again may attach before its old connection is detached.
         let _ = tokio::time::timeout(CLOSING, self.freed()).await;
         // Random, so that another process cannot guess the number.
         let number = RandomState::new().build_hasher().finish();
@@ -255,8 +254,7 @@ async fn body_of(request: Request<Incoming>) -> Result<Bytes, EtcdRefusal> {
     Ok(body.to_bytes())
 }
 
-/// The body of the answer to an attach request. It does not end; when its connection ends it is dropped, which detaches
-/// the kube-apiserver (SRV-ETCD-1).
+/// The endless body of the answer to an attach request. Its drop detaches the kube-apiserver (SRV-ETCD-1).
 struct OpenBody {
     service: Arc<EtcdService>,
     number: u64,

@@ -1,5 +1,4 @@
-//! Machine: the snapshot of one kube-apiserver, the transactions after it, and the attached kube-apiserver, the only
-//! one that may read and write both.
+//! Machine: the snapshot and the transactions after it, for the one kube-apiserver that is attached.
 
 use bytes::Bytes;
 
@@ -71,8 +70,7 @@ impl SnapshotHold {
         self.log.retain(|group| group.last > transactions);
     }
 
-    /// Returns whether the snapshot includes transactions after number `transactions`, so that a snapshot that ends
-    /// there must not replace it.
+    /// Returns whether the snapshot includes later transactions, so that one that ends at `transactions` is too old.
     pub(super) fn is_newer_than(&self, transactions: u64) -> bool {
         self.text.is_some() && self.in_snapshot > transactions
     }

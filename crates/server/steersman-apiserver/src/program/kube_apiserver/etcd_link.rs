@@ -33,14 +33,12 @@ impl EtcdLink {
         }
     }
 
-    /// Returns the attachment, with which this process alone uses the etcd. If the etcd has ended, returns the ended
-    /// attachment, until `attach_again` succeeds.
+    /// Returns the attachment, which gives this process the etcd alone; after the etcd's end, still the ended one.
     pub(super) fn attachment(&self) -> Arc<Attachment> {
         Arc::clone(&self.attachment.lock())
     }
 
-    /// Returns whether the transactions since the last snapshot have become longer than the snapshot and than
-    /// `LOG_MIN`, so that a new snapshot is due.
+    /// Returns whether a new snapshot is due: the transactions since the last one are longer than it and `LOG_MIN`.
     pub(super) fn is_log_long(&self) -> bool {
         let limit = self.snapshot_bytes.load(Ordering::Relaxed).max(LOG_MIN);
         self.log_bytes.load(Ordering::Relaxed) > limit
