@@ -237,8 +237,7 @@ impl Emitter {
     }
 }
 
-/// Chooses the style of a text: plain if it parses as that text, literal if it has several lines, and otherwise quoted,
-/// with double quotes if a character must be escaped.
+/// Chooses the style of a text: plain if it parses as that text, literal if it has several lines, else quoted.
 fn style(text: &str, is_key: bool) -> Style {
     let traits = traits(text);
     if traits.breaks {
