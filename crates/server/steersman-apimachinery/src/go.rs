@@ -1,5 +1,4 @@
-//! Machine: reads durations, booleans and percent escapes as Go's `time`, `strconv` and `net/url` do, and writes texts
-//! and numbers as Go prints them.
+//! Machine: reads durations, booleans and percent escapes as Go does, and writes texts and numbers as Go prints them.
 
 use std::fmt::Write as _;
 
@@ -165,8 +164,7 @@ fn is_printable(c: char) -> bool {
     !probe.escape_debug().any(|c| c == '\\')
 }
 
-/// Prints a value as upstream's `field.Error` does: a text as [`quote`] does, and any other value as Go's
-/// `json.Marshal` does.
+/// Prints a value as upstream's `field.Error` does: a text as [`quote`] does, another value as `json.Marshal` does.
 pub fn print_in_error(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),

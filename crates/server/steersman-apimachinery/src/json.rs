@@ -6,6 +6,19 @@ use serde_json::{Map, Value};
 
 use crate::go;
 
+/// How error messages of `serde_json` begin, each with the words of Go's parser for the same error.
+const PLACES: [(&str, &str); 6] = [
+    (
+        "key must be a string",
+        "looking for beginning of object key string",
+    ),
+    ("expected value", "looking for beginning of value"),
+    ("trailing characters", "after top-level value"),
+    ("expected `:`", "after object key"),
+    ("expected `,` or `}`", "after object key:value pair"),
+    ("expected `,` or `]`", "after array element"),
+];
+
 /// Parses one JSON document.
 ///
 /// # Errors
@@ -49,48 +62,50 @@ pub fn write_whole(value: &mut Value) {
     }
 }
 
+/// Returns a parse error in the words of Go's parser; in those of `serde_json` if Go's are not known.
 fn explain(bytes: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }
-    let text = String::from_utf8_lossy(bytes);
-    let start = text.trim_start_matches([' ', '\t', '\r', '\n']);
-    let Some(first) = start.chars().next() else {
-        return "unexpected end of JSON input".to_owned();
+    let text = error.to_string();
+    let Some(at) = offset_of(bytes, error.line(), error.column()) else {
+        return text;
     };
-    let mut literals = ["null", "true", "false"].into_iter();
-    if let Some(literal) = literals.find(|literal| literal.starts_with(first)) {
-        let mut characters = literal.chars().zip(start.chars());
-        if let Some((expected, found)) = characters.find(|(expected, found)| expected != found) {
-            let found = quoted(found);
-            return format!(
-                "invalid character {found} in literal {literal} (expecting '{expected}')"
-            );
-        }
-        if start.len() < literal.len() {
-            return "unexpected end of JSON input".to_owned();
+    let found = quoted(char::from(bytes[at]));
+    if text.starts_with("expected ident") {
+        return match literal(bytes, at) {
+            Some((word, wanted)) => {
+                format!("invalid character {found} in literal {word} (expecting '{wanted}')")
+            }
+            None => text,
+        };
+    }
+    match PLACES.iter().find(|(start, _)| text.starts_with(start)) {
+        Some((_, place)) => format!("invalid character {found} {place}"),
+        None => text,
+    }
+}
+
+/// Returns the literal that the bytes before offset `at` begin, and its character that is expected at `at`.
+fn literal(bytes: &[u8], at: usize) -> Option<(&'static str, &'static str)> {
+    for word in ["null", "true", "false"] {
+        for length in (1..word.len()).rev() {
+            if bytes[..at].ends_with(&word.as_bytes()[..length]) {
+                return Some((word, &word[length..=length]));
+            }
         }
     }
-    if !matches!(first, '{' | '[' | '"' | '-' | 'n' | 't' | 'f' | '0'..='9') {
-        let found = quoted(first);
-        return format!("invalid character {found} looking for beginning of value");
+    None
+}
+
+/// Returns the byte offset of a line and a column, both counted from 1.
+fn offset_of(bytes: &[u8], line: usize, column: usize) -> Option<usize> {
+    let mut start = 0;
+    for _ in 1..line {
+        start += bytes.get(start..)?.iter().position(|byte| *byte == b'\n')? + 1;
     }
-    let index = error.line().saturating_sub(1);
-    let line = text.lines().nth(index).unwrap_or_default();
-    let at = error.column().saturating_sub(1).min(line.len());
-    let found = String::from_utf8_lossy(&line.as_bytes()[at..]);
-    let found = found.chars().next().map(quoted).unwrap_or_default();
-    let mut before = line.as_bytes()[..at].iter().rev();
-    match before.find(|byte| !byte.is_ascii_whitespace()) {
-        Some(b'{') => {
-            format!("invalid character {found} looking for beginning of object key string")
-        }
-        Some(b':' | b'[') => format!("invalid character {found} looking for beginning of value"),
-        _ if at == 0 || error.to_string().starts_with("trailing") => {
-            format!("invalid character {found} after top-level value")
-        }
-        _ => format!("invalid character {found} in JSON: {error}"),
-    }
+    let at = (start + column).checked_sub(1)?;
+    (at < bytes.len()).then_some(at)
 }
 
 /// Returns the error for an object if its `kind` or `apiVersion` is not text.

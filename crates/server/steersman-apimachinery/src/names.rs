@@ -31,13 +31,6 @@ const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumer
 const KEY_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// The names of the fields of `metadata`.
-pub const METADATA: &[&str] = &[
-    "annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp",
-    "finalizers", "generateName", "generation", "labels", "managedFields", "name", "namespace",
-    "ownerReferences", "resourceVersion", "selfLink", "uid",
-];
-
 /// The maximum total size, in bytes, of the keys and values of an object's annotations.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 

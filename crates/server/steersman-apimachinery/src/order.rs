@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The fields of `metadata`, in the order of their declaration in Go.
-const METADATA: &[&str] = &[
+pub const METADATA: &[&str] = &[
     "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation",
     "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "labels",
     "annotations", "ownerReferences", "finalizers", "managedFields",

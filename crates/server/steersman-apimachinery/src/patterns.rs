@@ -1,9 +1,8 @@
 //! Words: regular expressions (patterns) in Go's syntax, which is that of RE2.
 //!
-//! The crate `regex` matches patterns, but its syntax differs from Go's: `\d` matches the digits of all scripts, a
-//! bracket in a class opens another class, and `\Q` is unknown. This module reads a pattern from left to right as Go's
-//! `regexp/syntax` does with its flag `Perl`, reports the first error with Go's message, and writes the same pattern in
-//! the syntax of the crate.
+//! The crate `regex` has another syntax than Go: `\d` matches the digits of all scripts, a bracket in a class opens
+//! another class, and `\Q` is unknown. This module reads a pattern as Go's `regexp/syntax` does with its flag `Perl`,
+//! reports the first error with Go's message, and writes the same pattern in the syntax of the crate.
 
 mod class;
 
@@ -20,15 +19,13 @@ const MOST_HEIGHT: u32 = 1000;
 /// The limit of nesting in the tree of `regex`, which has nodes that Go's tree lacks.
 const MOST_NESTED: u32 = 8 * MOST_HEIGHT;
 
-/// Maximum size, in bytes, of a compiled pattern of a schema or of a literal: enough for a Unicode class that is
-/// repeated a thousand times.
+/// Maximum size of a compiled pattern, in bytes: enough for a Unicode class that is repeated a thousand times.
 pub const MOST_COMPILED: usize = 64 << 20;
 
 /// The estimated number of states above which a pattern may be too large, so that [`mistake`] compiles the pattern.
 const MANY_STATES: u64 = 20_000;
 
-/// Returns the first error in a pattern; `None` if [`compile`] accepts the pattern with the limit [`MOST_COMPILED`]
-/// (CEL-3).
+/// Returns the first error in a pattern; `None` if [`compile`] accepts it with the limit [`MOST_COMPILED`] (CEL-3).
 pub fn mistake(pattern: &str) -> Option<String> {
     match read(pattern) {
         Ok((_, states)) if states > MANY_STATES => compile(pattern, MOST_COMPILED).err(),

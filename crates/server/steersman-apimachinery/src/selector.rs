@@ -276,8 +276,7 @@ fn lex(text: &str) -> Vec<&str> {
 }
 
 impl FieldSelector {
-    /// Parses the text of a field selector. The caller checks the field labels, because the resource decides about the
-    /// valid ones.
+    /// Parses the text of a field selector. The valid field labels depend on the resource, so the caller checks them.
     ///
     /// # Errors
     /// Fails with 400 for a term without a comparison.

@@ -5,8 +5,7 @@ pub const VERBS: [&str; 8] = [
     "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection",
 ];
 
-/// Returns the position of a verb in a rule. Verbs that are not in [`VERBS`] share the position after the last of
-/// these.
+/// Returns the position of a verb in a rule. All verbs that are not in [`VERBS`] share the position behind these.
 ///
 /// ```
 /// use steersman_apimachinery::verbs::position;

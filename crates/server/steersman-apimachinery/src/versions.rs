@@ -2,8 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// Compares two versions by preference: stable before beta before alpha, newer before older. Other names come last, in
-/// alphabetical order.
+/// Compares versions by preference: stable, beta, alpha; newer before older; other names last, in alphabetical order.
 ///
 /// Upstream: `k8s.io/apimachinery/pkg/version`, `CompareKubeAwareVersionStrings`.
 pub fn compare_versions(a: &str, b: &str) -> Ordering {

@@ -67,8 +67,7 @@ fn all_documents(documents: &mut Documents<'_>) -> Result<Vec<Document>, String>
     Ok(all)
 }
 
-/// Reads the first document of a text, as `YAMLToJSON` of `sigs.k8s.io/yaml` does. The last value of a duplicate key
-/// counts.
+/// Reads the first document, as `YAMLToJSON` of `sigs.k8s.io/yaml` does. The last value of a duplicate key counts.
 ///
 /// # Errors
 /// Fails with the message of kube-apiserver, which has the position of the error.
@@ -107,8 +106,7 @@ fn is_plain_json(body: &[u8]) -> bool {
         && !body.windows(2).any(|pair| pair == b"\\/" || pair == b"\\u")
 }
 
-/// Returns a message with the line and the name of each duplicate key in the first document; none for a document that
-/// cannot be read.
+/// Returns a message with the line and the name of each duplicate key in the first document, if it can be read.
 pub fn twice(body: &[u8]) -> Vec<String> {
     if body.trim_ascii_start().starts_with(b"{") && duplicates::parse_distinct(body).is_some() {
         return Vec::new();

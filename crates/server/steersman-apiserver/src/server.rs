@@ -38,8 +38,7 @@ use steersman_simulator::Simulator;
 /// A Kubernetes API server inside this process. Cheap to clone; clones are handles of one server.
 ///
 /// Clients in the process use [`service`](Self::service), other clients [`serve`](Self::serve). The methods that read
-/// and write objects directly are conveniences for tests: they do what requests do, but they do not appear in the
-/// request log and are not affected by faults.
+/// and write objects are for tests: they do what requests do, without faults and the request log.
 ///
 /// Resources are named as in kubectl: `pods`, `deployments.apps`, `websites.example.com`, and
 /// `deployments.apps/status` for a subresource. `namespace` is empty for cluster-scoped resources.
@@ -58,8 +57,8 @@ pub struct ApiServer {
 }
 
 impl ApiServerBuilder {
-    /// Builds the server. It has the built-in kinds and the namespaces `default`, `kube-system`,
-    /// `kube-public` and `kube-node-lease`.
+    /// Builds the server. It has the built-in kinds and the namespaces `default`, `kube-system`, `kube-public` and
+    /// `kube-node-lease`.
     #[must_use]
     pub fn build(self) -> ApiServer {
         let clock = self.clock.unwrap_or_else(|| default_clock(self.starts_at));
@@ -274,15 +273,13 @@ impl ApiServer {
         self.context.webhooks.route(host, port, url.to_owned());
     }
 
-    /// Returns the simulator, which lets Pods fail and sets their speed. The simulator acts once the server is used
-    /// within a tokio runtime.
+    /// Returns the simulator, for failures and the speed of Pods. It acts once the server is used in a tokio runtime.
     #[cfg(feature = "simulator")]
     pub fn simulator(&self) -> &Simulator {
         &self.simulator
     }
 
-    /// Starts the background tasks (migrations, simulator, delayed removals), unless they run already, or this thread
-    /// is outside a tokio runtime.
+    /// Starts the background tasks, unless they run already, or this thread is outside a tokio runtime.
     fn drive(&self) {
         let (context, stop) = (&self.context, &self.stop);
         self.migrator.start(context, stop, migrator::run);
@@ -291,8 +288,7 @@ impl ApiServer {
         steersman_simulator::start(&self.simulator, &self.context, &self.stop);
     }
 
-    /// Compacts every past revision. Watches that resume from an earlier revision then end with
-    /// 410, and so do continue tokens of earlier lists.
+    /// Compacts every past revision: watches and continue tokens of earlier revisions then get 410.
     pub fn compact(&self) {
         self.context.with_registry(Registry::compact);
     }

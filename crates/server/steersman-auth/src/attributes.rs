@@ -64,8 +64,7 @@ impl Attributes {
         }
     }
 
-    /// Builds the 403 with the message of `responsewriters.Forbidden`. `reason` is the reason of the authorizer, which
-    /// may be empty.
+    /// Builds the 403 with the message of `responsewriters.Forbidden`. The authorizer's `reason` may be empty.
     pub fn forbidden(&self, user: &User, reason: &str) -> Status {
         let quoted = go::quote;
         let (who, verb) = (quoted(&user.name), &self.verb);

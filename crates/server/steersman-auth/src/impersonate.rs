@@ -84,8 +84,7 @@ fn as_go_writes(user: &User) -> String {
     )
 }
 
-/// The modes of impersonation, in the order in which they are tried. All but the last are the modes of KEP-5284, which
-/// also check a permission for the request itself.
+/// The modes of impersonation, in the order of trial; all but the last also check the request itself (KEP-5284).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     AssociatedNode,
@@ -140,8 +139,7 @@ fn account_of(user: &str) -> Option<(&str, &str)> {
     valid.then_some((namespace, name))
 }
 
-/// Returns the node on which the Pod of a ServiceAccount runs, from the extra values of the token; `None` for other
-/// users.
+/// Returns the node of the Pod of a ServiceAccount, from the extra values of the token; `None` for other users.
 pub fn node_of_account(user: &User) -> Option<&str> {
     account_of(&user.name)?;
     match user.extra.get(NODE_NAME)?.as_slice() {
@@ -252,8 +250,7 @@ impl ImpersonationRequest<'_> {
             && let Some(node) = node_of(&self.wanted.name)
         {
             "nodes".clone_into(&mut asked.resource);
-            // The node on which the user runs can be any node, so the permission to impersonate it is one for all
-            // nodes.
+            // The user may run on any node, so the permission to impersonate the node is one for all nodes.
             let node = if mode == Mode::AssociatedNode {
                 "*"
             } else {

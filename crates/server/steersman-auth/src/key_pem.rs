@@ -19,8 +19,7 @@ pub(super) fn signing_key(pem: &str) -> Result<SigningKey, String> {
     })
 }
 
-/// Parses the public keys of a PEM text: public keys, certificates, and the public halves of private keys. The error
-/// never contains a key.
+/// Parses the public keys, certificates and private keys of a PEM text into public keys. No error contains a key.
 pub(super) fn verifying_keys(pem: &str) -> Result<Vec<VerifyingKey>, String> {
     let mut keys = Vec::new();
     for (number, (kind, der)) in sections(pem)?.into_iter().enumerate() {

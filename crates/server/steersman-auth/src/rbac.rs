@@ -77,8 +77,7 @@ impl<'a> Authorizer<'a> {
         Decision { allowed, reason }
     }
 
-    /// Returns every rule for a user in a namespace, or with an empty namespace in the whole cluster, and the problems
-    /// of bindings with missing roles.
+    /// Returns every rule for a user in a namespace (empty: in the whole cluster), and the problems of bindings.
     pub fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule<'a>>, Option<String>) {
         if self.mode == Authorization::AlwaysAllow {
             return (Rule::everything().to_vec(), None);

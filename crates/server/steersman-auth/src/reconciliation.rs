@@ -1,7 +1,6 @@
 //! Machine: compares a stored role or binding with that of the bootstrap policy, and adds what the stored one lacks.
 //!
-//! Permissions and subjects that a user added stay. Kubernetes source: `component-helpers/auth/rbac/reconciliation`, as
-//! `pkg/registry/rbac/rest` calls it.
+//! Permissions and subjects that users added stay. Kubernetes source: `component-helpers/auth/rbac/reconciliation`.
 
 use serde_json::Value;
 use steersman_apimachinery::json::members;
@@ -78,8 +77,7 @@ fn add_rules(role: &mut Value, policy: &Value) {
     extend(role, "rules", absent);
 }
 
-/// Adds the selectors of aggregated roles that a role lacks. Removes all selectors if the role of the policy has no
-/// aggregation rule.
+/// Adds the selectors of aggregated roles that a role lacks; removes all if the policy's role has no aggregation rule.
 fn add_selectors(role: &mut Value, policy: &Value) {
     let Some(rule) = policy.get("aggregationRule") else {
         members(role).remove("aggregationRule");

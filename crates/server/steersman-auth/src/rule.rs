@@ -7,8 +7,7 @@ use steersman_apimachinery::go;
 
 use super::attributes::Attributes;
 
-/// Maximum number of single permissions into which a rule is split for comparisons. The number is the product of the
-/// lengths of the rule's lists, which clients choose.
+/// Maximum number of single permissions into which a rule is split: the product of the lengths of a client's lists.
 const MOST_PARTS: usize = 10_000;
 
 /// A rule of a role.
@@ -87,8 +86,7 @@ impl<'a> Rule<'a> {
         })
     }
 
-    /// Splits the rule into rules with a single permission each. A rule with more than [`MOST_PARTS`] permissions stays
-    /// whole.
+    /// Splits the rule into rules with one permission each, unless it has more than [`MOST_PARTS`] permissions.
     fn parts(&self) -> Vec<Self> {
         let many = self.groups.len().saturating_mul(self.resources.len());
         let many = many.saturating_mul(self.names.len().max(1));
@@ -198,8 +196,7 @@ pub(super) fn uncovered<'a>(held: &[Rule<'a>], wanted: &[Rule<'a>]) -> Vec<Rule<
         .collect()
 }
 
-/// Returns the permissions in `wanted` that no rule in `held` covers, as text with one line per resource (upstream:
-/// `ConfirmNoEscalation`).
+/// Returns the permissions in `wanted` that `held` lacks, one line per resource (upstream: `ConfirmNoEscalation`).
 pub(super) fn missing<'a>(held: &[Rule<'a>], wanted: &[Rule<'a>]) -> Vec<String> {
     let mut simple: BTreeMap<(&str, &str), Rule<'a>> = BTreeMap::new();
     let mut lines = Vec::new();

@@ -1,5 +1,4 @@
-//! Machine: signs the tokens of ServiceAccounts, verifies their signatures, and publishes the metadata of the issuer
-//! (OpenID Connect Discovery).
+//! Machine: signs and verifies tokens of ServiceAccounts, and publishes the issuer's metadata (OpenID Connect).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -30,11 +29,9 @@ pub struct TokenOptions {
     pub issuers: Vec<String>,
     /// The audiences of the server (`--api-audiences`). Empty means the issuers.
     pub audiences: Vec<String>,
-    /// The URL of the key set in the metadata of the issuer (`--service-account-jwks-uri`). Default: a URL of the
-    /// server's listener.
+    /// The URL of the key set in the metadata (`--service-account-jwks-uri`). Default: a URL of the server's listener.
     pub jwks_uri: Option<String>,
-    /// The private key that signs tokens, in PEM (`--service-account-signing-key-file`). Default: a
-    /// key that is derived from the seed.
+    /// The PEM key that signs tokens (`--service-account-signing-key-file`). Default: a key derived from the seed.
     // The keys may be private.
     #[debug(skip)]
     pub signing_key: Option<String>,
@@ -142,8 +139,7 @@ impl<'a> SignedToken<'a> {
 }
 
 impl TokenIssuer {
-    /// Creates an issuer. If an option is invalid, [`problem`](Self::problem) returns its error, and the issuer signs
-    /// nothing.
+    /// Creates an issuer. If an option is invalid, [`problem`](Self::problem) returns its error, and nothing is signed.
     pub fn new(options: &TokenOptions, secret: TokenSecret) -> Self {
         let or_default = |list: &[String], default: &[String]| {
             let list = if list.is_empty() { default } else { list };
@@ -298,8 +294,7 @@ impl TokenIssuer {
         json!({ "keys": keys })
     }
 
-    /// Returns whether the issuer has metadata: as in kube-apiserver, only if its name is an `https` URL without query
-    /// and fragment.
+    /// Returns whether the issuer has metadata: only if its name is an `https` URL without query and fragment.
     pub fn has_metadata(&self) -> bool {
         let host = self.name().strip_prefix("https://");
         let is_url = host.is_some_and(|host| !host.is_empty() && !host.contains(['?', '#']));

@@ -15,8 +15,7 @@ pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 pub const ANONYMOUS: &str = "system:anonymous";
 /// Prefix of the user name of a ServiceAccount; the namespace, a colon and the name follow.
 pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
-/// The group of all ServiceAccounts. A colon and a namespace behind it make the group of the ServiceAccounts in that
-/// namespace.
+/// The group of all ServiceAccounts; with a colon and a namespace, the group of the ServiceAccounts in that namespace.
 pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 
 /// The key of the extra value with the id of the credential (KEP-4193).

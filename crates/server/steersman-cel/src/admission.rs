@@ -54,8 +54,7 @@ impl Environment {
         less
     }
 
-    /// Returns a copy of the environment with the types of the objects that expressions of mutating policies return:
-    /// `Object` and `JSONPatch`.
+    /// Returns a copy of the environment with `Object` and `JSONPatch`, the types that mutating policies return.
     #[must_use]
     pub fn with_changes(&self) -> Self {
         let mut more = self.clone();

@@ -68,8 +68,7 @@ struct Checker<'a> {
     scopes: Vec<(String, Type)>,
     /// The type for which each type variable stands, by the variable's number; `None` if it is not known yet.
     bound: Vec<Option<Type>>,
-    /// The changes of `bound` in their order, each with the variable's number and its earlier type, so that changes can
-    /// be undone.
+    /// The changes of `bound` in their order, each with the variable's number and its earlier type, to be undone.
     trail: Vec<(usize, Option<Type>)>,
     found: Checked,
     mistakes: Vec<ParseError>,
@@ -156,8 +155,7 @@ impl Checker<'_> {
         (!hidden).then(|| name.to_owned())
     }
 
-    /// Returns the type of a message literal, such as `Object.spec{…}`. The first part of the name, here `Object`, must
-    /// be declared as a type.
+    /// Returns the type of a message literal such as `Object.spec{…}`; its first part must be declared as a type.
     fn message(&mut self, at: usize, name: &str, fields: &mut [MessageField]) -> Type {
         let root = name.split('.').next().unwrap_or_default();
         let is_type = |(name, kind): &(&str, Type)| *name == root && matches!(kind, Type::Of(_));
@@ -365,8 +363,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the common type of the earlier items of a list or map literal (`all`) and of the next item (`found`);
-    /// `dyn` if the types differ.
+    /// Returns the common type of a literal's earlier items (`all`) and its next item (`found`); `dyn` if they differ.
     fn joined(&mut self, all: Option<Type>, found: Type) -> Type {
         let Some(all) = all else { return found };
         if !self.fits(&all, &found) {

@@ -22,8 +22,7 @@ pub(super) struct EntrySizes {
 
 #[derive(Debug, Clone)]
 pub(super) enum SchemaPosition {
-    /// The expression computes the value. As in Kubernetes, each part of such a value is estimated as if the part were
-    /// the root of the schema.
+    /// The expression computes the value. Kubernetes estimates each part of such a value like the root of the schema.
     Computed,
     /// The value is at a place that the schema declares.
     Declared(Arc<Decl>),

@@ -32,8 +32,7 @@
 //! - `authorizer` has the checks that expressions build for an authorizer, and `value` the values of expressions.
 //! - `syntax` has the parser (`syntax::parse`) and the syntax tree.
 //! - `run` has one run of an expression, with its cost and limits, and `cost_range` has ranges of sizes and costs.
-//! - `library` has the table of functions: each row has the signatures for `check`, the cost for `cost` and the
-//!   implementation for `eval`.
+//! - `library` has the table of functions, with the signatures, the cost and the implementation of each.
 //! - An expression passes `check`, which infers types, `cost`, which estimates the worst case, and `eval`, which
 //!   evaluates within a cost limit. `program` joins the three.
 //! - `admission` has the variables of admission expressions, and `expression` runs one within a cost budget.

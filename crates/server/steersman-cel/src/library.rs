@@ -40,9 +40,8 @@ use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::Value;
 use signatures::{Overload, overloads};
 
-/// A row of the table: the name of a function, its overloads in the notation that [`overloads`] reads, its cost, and
-/// its implementation. A function that is also a method has two rows. The tables are not formatted by rustfmt, so that
-/// a row takes one to three lines.
+/// A row of the table: the name of a function, its overloads in the notation of [`overloads`], its cost, and its
+/// implementation. A function that is also a method has two rows. The table is not formatted, to keep rows short.
 type Row = (&'static str, &'static str, Cost, Implementation);
 
 /// Evaluates a call; the target of a method is the first value. Returns `None` if no overload accepts the values.

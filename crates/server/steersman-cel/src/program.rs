@@ -74,8 +74,7 @@ impl Program {
         cost::estimate(&self.root, &self.checked, root)
     }
 
-    /// Runs the expression with these variables. Returns its outcome and its cost; a run that costs more than `limit`
-    /// fails.
+    /// Runs the expression with these variables, and returns its outcome and cost; a cost of more than `limit` fails.
     pub fn run<'a>(
         &self,
         variables: &[(&str, Value<'a>)],

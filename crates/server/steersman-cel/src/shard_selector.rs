@@ -1,5 +1,4 @@
-//! Machine: parses the `shardSelector` of lists and watches (KEP-5866) with kube-apiserver's messages, and matches
-//! objects.
+//! Machine: parses and matches the `shardSelector` of lists and watches (KEP-5866), with kube-apiserver's messages.
 
 use std::hash::Hasher as _;
 

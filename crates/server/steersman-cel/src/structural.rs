@@ -5,7 +5,7 @@ mod properties;
 mod keywords;
 
 use serde_json::Value;
-use steersman_apimachinery::names::METADATA;
+use steersman_apimachinery::order::METADATA;
 use steersman_apimachinery::status::FieldError;
 
 pub use keywords::{Bound, Keywords, Pattern, Restrictions};
@@ -248,9 +248,8 @@ impl Additional {
     }
 }
 
-/// Removes undeclared fields from a value. Without a schema, as under `additionalProperties: true`, all fields are
-/// undeclared. `keep` keeps the undeclared fields of this value, or of its items if it is a list. The paths of removed
-/// fields are added to `unknown`, if given.
+/// Removes undeclared fields from a value; without a schema, as under `additionalProperties: true`, all fields. `keep`
+/// keeps those of this value, or of its items if it is a list. Removed paths are added to `unknown`, if given.
 fn prune(
     schema: Option<&Structural>,
     keep: bool,

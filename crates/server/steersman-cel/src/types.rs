@@ -168,9 +168,8 @@ impl Type {
         Self::Optional(Arc::new(of))
     }
 
-    /// Returns the type of an object that a mutating policy's expression can create (Kubernetes:
-    /// `apiserver/pkg/cel/mutation`): `JSONPatch`, `Object`, or a part such as `Object.spec`. Returns `None` for other
-    /// names.
+    /// Returns the type of an object that a mutating policy creates (Kubernetes: `apiserver/pkg/cel/mutation`):
+    /// `JSONPatch`, `Object`, or a part such as `Object.spec`; `None` for other names.
     pub fn message(name: &str) -> Option<Self> {
         if name == "JSONPatch" {
             let text = || Decl::of_type(Self::String);
@@ -358,8 +357,7 @@ impl Decl {
         }
     }
 
-    /// Returns the declaration of a map's key. Its maximum length is 0: Kubernetes ignores the length in cost
-    /// estimates.
+    /// Returns the declaration of a map's key. Maximum length 0: Kubernetes ignores the length in cost estimates.
     pub fn key() -> Self {
         Self::simple(Type::String, 0, 2)
     }

@@ -233,8 +233,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the number of characters, bytes, items or fields of the value, and 1 for other values. The cost of a
-    /// call depends on this size.
+    /// Returns the size of the value, for costs: its characters, bytes, items or fields, and 1 for other values.
     pub fn size(&self) -> u64 {
         let size = match self {
             Self::Text(text) => text.chars().count(),
@@ -296,8 +295,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the value of a map's key or an object's field; `None` if absent. Fails if the JSON of the value does not
-    /// fit the schema.
+    /// Returns the value of a map's key or an object's field, if present. Fails if its JSON does not fit the schema.
     pub fn member(&self, key: &MapKey) -> Option<Result<Self, String>> {
         match self {
             Self::Map(entries) => entries.get(key).cloned().map(Ok),

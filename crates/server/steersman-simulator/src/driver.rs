@@ -103,8 +103,7 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
             () = stop.cancelled() => return,
             () = now.caught_up() => {}
         }
-        // A panic ends only this turn: its object is skipped until the object changes, and other objects are processed
-        // (PLAY-6).
+        // A panic ends only this turn: its object is skipped until it changes, and others are processed (PLAY-6).
         let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &*now, driver.tick())));
         drop(now);
         panics = if played.is_ok() { 0 } else { panics + 1 };
@@ -163,8 +162,7 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    /// Adds the work of a turn. While the blocking task is busy, the work waits, but not that of more than
-    /// `UNFINISHED_MAX` objects.
+    /// Adds the work of a turn, which waits while the blocking task is busy, but for at most `UNFINISHED_MAX` objects.
     fn add(&mut self, left: AfterWrites) {
         self.left.append(left);
         if !self.is_busy() || self.left.len() > UNFINISHED_MAX {
@@ -172,8 +170,7 @@ impl Unfinished {
         }
     }
 
-    /// Does the waiting work, much work in a blocking task. Tokio's paused clock does not advance before that task
-    /// ends.
+    /// Does the waiting work, much work in a blocking task, before the end of which Tokio's paused clock stands still.
     fn finish(&mut self) {
         let left = std::mem::take(&mut self.left);
         if left.len() < BACKGROUND_MIN || self.is_busy() {

@@ -54,8 +54,7 @@
 //! - `actions` has the writes; `actions::turn_context` is what the functions of a turn read and write.
 //! - `pods` has the scheduler (`pods::pod`), the kubelets and the binder of volumes.
 //! - `workloads` and `services`: each file is one controller, or a part of one.
-//! - `machine` is one turn: it reads the changes of the store, and reconciles the objects that they concern, each with
-//!   the function of its kind.
+//! - `machine` is one turn: it reads the changes of the store, and reconciles the objects that they concern.
 //! - `handle` has [`Simulator`]; `driver` runs a turn after each change, and when a timer is due.
 
 mod options;

@@ -143,9 +143,8 @@ impl Played {
         /// orphaned, or block the deletion.
         garbage_collection: bool;
 
-        /// Simulates the namespace controller, which empties and removes a deleted namespace: within the request that
-        /// deletes it, or after that request if the server does not
-        /// [remove at once](RegistryOptions::remove_at_once).
+        /// Simulates the namespace controller, which empties and removes a deleted namespace, within the request that
+        /// deletes it or after it (see [`RegistryOptions::remove_at_once`]).
         namespaces: bool;
 
         /// Simulates the controller of ClusterRoles with an `aggregationRule`: after a request that changes a role, it
@@ -170,8 +169,7 @@ impl Played {
         /// PodDisruptionBudgets.
         workloads: bool;
 
-        /// Simulates the scheduler and the kubelets: Pods are bound to a node, run, complete, and terminate when they
-        /// are deleted.
+        /// Simulates the scheduler and the kubelets: Pods are bound to a node, run, complete, and terminate.
         pods: bool;
 
         /// Simulates the controllers that write EndpointSlices and Endpoints of Services with a selector.
@@ -181,9 +179,8 @@ impl Played {
         /// one, and Pods wait until their claims are bound.
         volumes: bool;
 
-        /// Writes the Events of the simulated controllers, scheduler and kubelets, which `kubectl describe` shows. An
-        /// Event is deleted after an hour. Events cost four more writes per Pod. On in [`Played::everything`],
-        /// otherwise off by default.
+        /// Writes the Events of the simulated components, which `kubectl describe` shows: four more writes per Pod. An
+        /// Event is deleted after an hour. On in [`Played::everything`], otherwise off by default.
         events: bool;
 
         /// Sets the number of Nodes that the simulator creates, named `node-1` and so on. Pods are also scheduled to

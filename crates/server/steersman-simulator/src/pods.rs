@@ -3,5 +3,5 @@
 mod statuses;
 mod container_events;
 mod volume_binder;
-mod pod;
 pub(crate) mod owned_pods;
+mod pod;

@@ -247,8 +247,7 @@ impl Store {
             table.order.insert(Arc::clone(&key));
         }
         let old = table.objects.insert(Arc::clone(&key), Arc::clone(&stored));
-        // SRV-STORE-7: past revisions are not kept decoded. A reader of the log decodes its own copy, not the newest
-        // object.
+        // SRV-STORE-7: a past revision is not kept decoded; a reader of the log decodes a copy of its own.
         let change = Change {
             revision,
             old: old.as_ref().map(|old| Arc::new(old.folded())),

@@ -28,8 +28,7 @@ pub struct Stored {
     pub namespace: Arc<str>,
     /// The name of the object, unique in its namespace.
     pub name: Arc<str>,
-    /// The revision that wrote the object, which is its `metadata.resourceVersion`; zero for an object that is not
-    /// stored, for instance by a dry run.
+    /// The revision that wrote the object, its `metadata.resourceVersion`; zero if it is not stored (dry run).
     pub revision: u64,
     /// The object as JSON, and its value, which is decoded at the first use.
     pub value: Decoded,
@@ -37,8 +36,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Creates an object with `revision` as its resource version (none for revision zero). The first reader serialises
-    /// it.
+    /// Creates an unserialised object with `revision` as its resource version, or with none for revision zero.
     #[must_use]
     pub fn new(
         namespace: Arc<str>,
@@ -49,8 +47,7 @@ impl Stored {
         Self::made((namespace, name), object.into(), revision, None)
     }
 
-    /// Returns a copy of this revision that is not decoded, so that a retained revision takes no more memory than its
-    /// JSON (SRV-STORE-7).
+    /// Returns a copy of this revision that is not decoded and so takes no more memory than its JSON (SRV-STORE-7).
     #[must_use]
     pub fn folded(&self) -> Self {
         Self {
@@ -203,8 +200,7 @@ impl Stored {
         found.map(|(_, value)| &**value)
     }
 
-    /// Returns the fields of the object for field selectors. The first call reads them with `pick`; all copies of this
-    /// revision share the result.
+    /// Returns the object's fields for field selectors; the first call reads them with `pick`, for all copies.
     pub fn fields(&self, pick: impl FnOnce(&Value) -> Box<[Field]>) -> &[Field] {
         self.head.fields.get_or_init(|| pick(&self.look()))
     }
@@ -228,8 +224,7 @@ impl Stored {
         found.map_or("", |(kind, _)| kind)
     }
 
-    /// Returns an object of a built-in kind as protobuf. The first call encodes the object; all copies of this revision
-    /// share the result (SRV-STORE-9).
+    /// Returns an object of a built-in kind as protobuf, which the first call encodes for all copies (SRV-STORE-9).
     ///
     /// # Errors
     /// Fails if the kind is not built in, or if a member of the object has a wrong type.

@@ -17,8 +17,7 @@ pub(crate) fn etcd(folder: &Path, client: u16, peer: u16) -> Vec<String> {
     ]
 }
 
-/// Returns the arguments of a kube-apiserver with the keys in `folder` (`apiserver.crt` and `.key`,
-/// `ca.crt`, `sa.pub`, `sa.key`).
+/// Returns the arguments of a kube-apiserver; `folder` has `apiserver.crt` and `.key`, `ca.crt`, `sa.pub` and `sa.key`.
 ///
 /// RBAC is on. ServiceAccount admission is off, because no controller creates the required
 /// accounts. `more` comes last and overrides earlier arguments.

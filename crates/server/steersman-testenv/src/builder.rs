@@ -43,8 +43,7 @@ impl TestEnvBuilder {
         self
     }
 
-    /// Runs the embedded server in process, without sockets, regardless of the environment
-    /// variables, so that it works on a paused clock.
+    /// Runs the embedded server in process, without sockets, for a paused clock; ignores the environment variables.
     pub fn in_process(mut self) -> Self {
         self.in_process = true;
         self
@@ -63,8 +62,7 @@ impl TestEnvBuilder {
         self
     }
 
-    /// Sets the time limit for the start of each real binary. Default: 20 s, or the value of
-    /// `KUBEBUILDER_CONTROLPLANE_START_TIMEOUT`.
+    /// Sets the time limit of each binary's start. Default: `$KUBEBUILDER_CONTROLPLANE_START_TIMEOUT`, else 20 s.
     pub fn start_within(mut self, patience: Duration) -> Self {
         self.start_within = Some(patience);
         self

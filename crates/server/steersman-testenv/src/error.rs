@@ -1,6 +1,5 @@
 //! Words: the errors of a test environment.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,8 +58,8 @@ pub enum Error {
         name: String,
         /// The exit status.
         status: String,
-        /// The end of the log.
-        log: Tail,
+        /// The last lines of the log, as the end of the message.
+        log: String,
     },
     /// A binary was not ready in time, and was stopped.
     #[error("{name} was not ready after {after:?} (last answer: {seen}); {log}")]
@@ -71,8 +70,8 @@ pub enum Error {
         after: Duration,
         /// The last observed state.
         seen: String,
-        /// The end of the log.
-        log: Tail,
+        /// The last lines of the log, as the end of the message.
+        log: String,
     },
     /// Keys or certificates for the binaries could not be generated.
     #[error("the certificates of the test environment could not be generated")]
@@ -135,22 +134,5 @@ impl Error {
             doing: doing.into(),
             source: Box::new(source),
         }
-    }
-}
-
-/// The last lines of a program's log.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tail(pub(crate) String);
-
-impl fmt::Display for Tail {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return f.write_str("it logged nothing");
-        }
-        f.write_str("its log ends with:")?;
-        for line in self.0.lines() {
-            write!(f, "\n    {line}")?;
-        }
-        Ok(())
     }
 }

@@ -107,8 +107,7 @@ impl Expectation<'_> {
         self.explained(outcome).await
     }
 
-    /// Returns the error of an expectation that the caller found to have failed, with a report. `seen` describes what
-    /// the caller found instead.
+    /// Returns the error of a failed expectation, with a report. `seen` describes what the caller found instead.
     ///
     /// # Cancel safety
     /// Cancel safe.

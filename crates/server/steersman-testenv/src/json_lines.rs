@@ -1,52 +1,27 @@
 //! Machine: reads a log of JSON lines as strictly as any reader of logs does.
 
-use std::fmt;
-
-use serde::de::{Error as _, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use steersman_apimachinery::json::duplicates;
 
 /// Reads a log with one flat JSON object per line.
 ///
 /// # Errors
 /// The first line that is no JSON object, has a key twice, or has a nested object or a list, with the problem.
 pub fn json_lines(log: &str) -> Result<Vec<Map<String, Value>>, String> {
-    let lines = log.lines().map(|line| match serde_json::from_str(line) {
-        Ok(FlatObject(object)) => Ok(object),
-        Err(problem) => Err(format!("{problem}: {line}")),
-    });
-    lines.collect()
+    let read = |line: &str| flat_object(line).map_err(|problem| format!("{problem}: {line}"));
+    log.lines().map(read).collect()
 }
 
-struct FlatObject(Map<String, Value>);
-
-impl<'de> Deserialize<'de> for FlatObject {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Keys;
-
-        impl<'de> Visitor<'de> for Keys {
-            type Value = FlatObject;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<FlatObject, A::Error> {
-                let mut object = Map::new();
-                while let Some((key, value)) = entries.next_entry::<String, Value>()? {
-                    if value.is_object() || value.is_array() {
-                        return Err(A::Error::custom(format_args!("{key:?} is not flat")));
-                    }
-                    if object.contains_key(&key) {
-                        return Err(A::Error::custom(format_args!("{key:?} is there twice")));
-                    }
-                    object.insert(key, value);
-                }
-                Ok(FlatObject(object))
-            }
-        }
-
-        deserializer.deserialize_map(Keys)
+fn flat_object(line: &str) -> Result<Map<String, Value>, String> {
+    let object: Map<String, Value> =
+        serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let is_nested = |(_, value): &(_, &Value)| value.is_object() || value.is_array();
+    if let Some((key, _)) = object.iter().find(is_nested) {
+        return Err(format!("{key:?} is not flat"));
+    }
+    match duplicates::find(line.as_bytes()).first() {
+        Some(key) => Err(format!("{key:?} is there twice")),
+        None => Ok(object),
     }
 }
 
@@ -63,7 +38,7 @@ mod tests {
         );
         for (log, problem) in [
             ("{\"a\":1}\nthread panicked", "expected"),
-            ("[1]", "a JSON object"),
+            ("[1]", "expected a map"),
             ("{\"a\":1} {\"a\":1}", "trailing"),
             ("{\"a\":{}}", "\"a\" is not flat"),
             ("{\"a\":1,\"b\":2,\"a\":1}", "\"a\" is there twice"),

@@ -1,7 +1,6 @@
 //! Test environments for operators.
 //!
-//! A test creates a [`TestEnv`] and connects to it. The same test runs against the embedded API
-//! server, real binaries, or a cluster:
+//! A test that creates a [`TestEnv`] runs against the embedded API server, real binaries, or a cluster:
 //!
 //! - [`TestEnv::in_process`] is the embedded server without sockets. On a paused clock
 //!   (`#[tokio::test(start_paused = true)]`) minutes of backoff pass in microseconds.

@@ -9,10 +9,11 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::assert::FOREVER;
-use crate::error::{Error, Tail};
+use crate::error::Error;
 
 /// The interval between checks of a program's readiness or end.
 const INTERVAL: Duration = Duration::from_millis(50);
+/// The number of lines of a program's log in an error message.
 const TAIL: usize = 20;
 
 /// A running program. Dropping it kills the program and its child processes (ENV-1).
@@ -25,8 +26,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a program in its own process group; its output goes to `log`, or with `attach` to the
-    /// output of this process.
+    /// Starts a program in its own process group, with its output in `log`, or with `attach` in that of this process.
     pub(crate) fn start(
         program: &Path,
         arguments: &[String],
@@ -122,11 +122,15 @@ impl Process {
         self.child.try_wait().ok().flatten()
     }
 
-    fn tail(&self) -> Tail {
+    fn tail(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
-        Tail(lines[lines.len().saturating_sub(TAIL)..].join("\n"))
+        if lines.is_empty() {
+            return "it logged nothing".to_owned();
+        }
+        let last = lines[lines.len().saturating_sub(TAIL)..].join("\n    ");
+        format!("its log ends with:\n    {last}")
     }
 }
 
@@ -134,8 +138,7 @@ impl Drop for Process {
     /// ENV-1: also after a panic of the test, and including the program's child processes.
     fn drop(&mut self) {
         kill_group(&mut self.child);
-        // A killed process ends at once, so this wait is short; without it a zombie would remain,
-        // and its files could not be removed yet.
+        // A killed process ends at once, so this wait is short; it leaves no zombie with files that cannot be removed.
         let _ = self.child.wait();
         self.guard.dismiss();
     }

@@ -32,9 +32,8 @@ impl RbacRules {
     /// - documents, such as discovery, and reviews of a user's own permissions, which every user may ask for;
     /// - requests for a resource that the server does not serve.
     ///
-    /// A PUT or a patch that creates an object also needs `create`, and so does a GET that opens a stream to a Pod.
-    /// A watch that asks for the initial objects also needs `list`, because a server that does not support such
-    /// watches is asked for a list.
+    /// A PUT or patch that creates an object also needs `create`, and so does a GET that opens a stream to a Pod. A
+    /// watch with initial objects also needs `list`, with which a server without such watches is asked.
     #[must_use]
     pub fn requested(server: &ApiServer, condition: impl Fn(&RequestRecord) -> bool) -> Self {
         let records = server.requests().all();

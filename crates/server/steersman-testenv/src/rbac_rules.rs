@@ -62,8 +62,7 @@ impl RbacRules {
     /// Reads YAML with the one member `rules`. A rule for several groups or resources becomes one rule for each.
     ///
     /// # Errors
-    /// If the text is no valid YAML, or a rule has other members than `apiGroups`, `resources` and `verbs`, such as
-    /// `resourceNames`.
+    /// If the text is no YAML, or a rule has members other than `apiGroups`, `resources` and `verbs`.
     pub fn parse(text: &str) -> Result<Self, RbacSyntaxError> {
         let document: RulesDocument =
             serde_saphyr::from_str(text).map_err(|error| one_line(&error))?;

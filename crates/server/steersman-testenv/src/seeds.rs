@@ -18,8 +18,7 @@ pub const SEEDS: &str = "STEERSMAN_SEEDS";
 /// Not a seed, because the end of a range is exclusive.
 const NONE: u64 = u64::MAX;
 
-/// Runs a simulation for each of the `usual` seeds, or for those in [`SEEDS`]; several at a time,
-/// each on its own thread.
+/// Runs a simulation for each of the `usual` seeds, or for those in [`SEEDS`], several at a time on their own threads.
 ///
 /// A simulation panics if a check fails. No further simulation is started then, and the panic of
 /// this function names the seed and the command that repeats it: `again`, followed by the seed.

@@ -19,8 +19,7 @@ const API_GROUP: &str = "rbac.authorization.k8s.io";
 /// The prefix of the names of users' roles; a random suffix follows.
 const PREFIX: &str = "steersman-testenv-";
 
-/// A user by impersonation: requests use the administrator's credentials with impersonation
-/// headers, on every kind of server.
+/// A user by impersonation: requests have the administrator's credentials and impersonation headers, on every server.
 #[derive(Debug, Clone)]
 pub struct User {
     name: String,

@@ -9,8 +9,7 @@ use serde::de::{
 };
 use serde_json::{Map, Value};
 
-/// Returns the paths of duplicate keys, for instance `spec.image`; none for a body that is no JSON, which the decoder
-/// reports.
+/// Returns the paths of duplicate keys, for instance `spec.image`; none for a body that is no JSON.
 pub fn find(body: &[u8]) -> Vec<String> {
     let path = |message: String| {
         let path = message.strip_prefix("duplicate field \"")?;
@@ -19,8 +18,7 @@ pub fn find(body: &[u8]) -> Vec<String> {
     in_vain(body, &[]).into_iter().filter_map(path).collect()
 }
 
-/// Returns kube-apiserver's messages about ignored parts of a JSON body, in the order of the body: the `unknown` fields
-/// and the duplicate keys.
+/// Returns kube-apiserver's messages about `unknown` fields and duplicate keys of a JSON body, in the body's order.
 pub fn in_vain(body: &[u8], unknown: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(body);

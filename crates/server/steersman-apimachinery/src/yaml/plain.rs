@@ -25,8 +25,7 @@ static FLOAT: ConstantPattern = LazyLock::new(|| {
     Regex::new(r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$").ok()
 });
 
-/// The pattern of numbers of base 60, such as `12:30:45`. YAML 1.2 does not have these, but Go's writer still quotes
-/// them.
+/// The pattern of numbers of base 60, such as `12:30:45`, which Go's writer quotes, although YAML 1.2 lacks them.
 static SEXAGESIMAL: ConstantPattern =
     LazyLock::new(|| Regex::new(r"^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$").ok());
 
@@ -38,8 +37,7 @@ static TIMESTAMP: ConstantPattern = LazyLock::new(|| {
     Regex::new(&format!("^{date}(?:[Tt]{time}{zone}| {time})?$")).ok()
 });
 
-/// Returns whether a text without quotes parses as that text, by the rules of YAML 1.1 in Go's reader (`resolve.go` of
-/// `go-yaml` 2).
+/// Returns whether a text without quotes parses as that text by the rules of YAML 1.1 (`resolve.go` of `go-yaml` 2).
 pub(super) fn is_text(text: &str) -> bool {
     if WORDS.contains(&text) {
         return false;

@@ -16,8 +16,7 @@ use super::watches::{OpenWatches, WatchMode};
 
 /// Injects faults: makes requests fail, and ends or silences open watches. Cheap to clone.
 ///
-/// Its methods take resources as in [`RequestRecord::is_for`]: `pods`, `pods/status`, `deployments.apps`, or `*` for
-/// all.
+/// Its methods take resources as in [`RequestRecord::is_for`]: `pods`, `pods/status`, `deployments.apps`, `*` for all.
 #[derive(Debug, Clone)]
 pub struct Faults {
     shared: Arc<SharedFaults>,
@@ -142,13 +141,7 @@ impl Faults {
         condition: impl Fn(&RequestRecord) -> bool + Send + Sync + 'static,
         answer: Answer,
     ) -> FaultGuard {
-        let mut spec = FaultSpec::new(Effect::Answer {
-            code: answer.status.code,
-            message: Some(answer.status.message.clone()),
-            retry_after_seconds: 0,
-            commit: answer.commit,
-        });
-        spec.times = answer.times.map(u64::from);
+        let spec = FaultSpec::from(answer.clone());
         let status = Some(Box::new(answer.status));
         self.plan(spec, Some(Box::new(condition)), status)
     }
@@ -192,8 +185,7 @@ impl Faults {
         many
     }
 
-    /// Delays requests with this verb (with any verb if it is `None`) for this resource before they are carried out. A
-    /// delay of more than a year counts as a year.
+    /// Delays requests with this verb (`None`: any verb) for this resource, each by at most a year.
     pub fn delay(
         &self,
         verb: impl Into<Option<Verb>>,
@@ -232,8 +224,7 @@ impl Faults {
         self.watches.switch(WatchMode::Broken, |_| true)
     }
 
-    /// Ends every open watch with an `ERROR` event of 410, as if the history after its last event were compacted.
-    /// Returns the number of these watches.
+    /// Ends every open watch with an `ERROR` event of 410, as after a compaction. Returns the number of these watches.
     pub fn expire_watches(&self) -> usize {
         self.watches.switch(WatchMode::Expired, |_| true)
     }
@@ -293,8 +284,7 @@ impl Faults {
             .and_then(|(phase, left)| (phase == RestartPhase::Away).then_some(left))
     }
 
-    /// Forgets a simulated restart that is over. Returns whether the restart lost the history, so that the caller must
-    /// compact it.
+    /// Forgets a simulated restart that is over. Returns whether it lost the history: then the caller compacts it.
     pub(crate) fn end_outage(&self) -> bool {
         let now = self.shared.began.elapsed();
         let mut outage = self.shared.outage.lock();

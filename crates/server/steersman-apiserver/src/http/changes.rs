@@ -1,5 +1,4 @@
-//! Driver: wakes open watches after a change of their storage (the objects of one resource): a few watches at each
-//! change, many in rounds.
+//! Driver: wakes open watches after a change of their storage: a few watches at each change, many in rounds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,14 +28,12 @@ impl StorageChanges {
     /// events the first time: a change between the read and the call would wake nothing.
     pub(crate) fn subscribe(&self, storage: &StorageKey, waker: &Arc<WatchWaker>) {
         let mut by_storage = self.by_storage.lock();
-        // Removes the storages without watches. It is done here because watches begin less often than objects are
-        // written, and each write calls `notify`.
+        // Storages without watches are removed here, because watches begin less often than `notify` is called.
         by_storage.retain(|key, wakers| key == storage || !wakers.has_no_watches());
         by_storage.entry(storage.clone()).or_default().add(waker);
     }
 
-    /// Wakes the watches of the changed storages: at once, or, for a storage in a round, at the end of the round
-    /// (SRV-WATCH-3).
+    /// Wakes the watches of the changed storages: at once, or at the end of the storage's round (SRV-WATCH-3).
     pub(crate) fn notify(&self, changed: &[StorageKey]) {
         let has_timer = Handle::try_current().is_ok();
         let now = Instant::now().into_std();
@@ -53,8 +50,7 @@ impl StorageChanges {
                 rounds.push((storage.clone(), ends));
             }
         }
-        // Unlocks before `spawn`: a runtime that is shutting down drops the task at once, and `Round::drop` locks
-        // `by_storage`.
+        // Unlocks before `spawn`: a runtime that shuts down drops the task at once, and `Round::drop` locks too.
         drop(by_storage);
         for (storage, ends) in rounds {
             let changes = self.clone();

@@ -1,5 +1,4 @@
-//! Driver: the state that all requests share: the registry (all objects) behind its lock, the subscriptions to changes,
-//! and the clock.
+//! Driver: the state that all requests share: the registry behind its lock, subscriptions to changes, and the clock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -29,8 +28,7 @@ use crate::wal::WriteAheadLog;
 
 pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// The options of [`ApiServerBuilder`](crate::ApiServerBuilder) for watches: streaming lists, gzip, bookmarks and
-/// timeout.
+/// The options of [`ApiServerBuilder`](crate::ApiServerBuilder) for watches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tuning {
     pub(crate) watch_list: bool,
@@ -56,11 +54,9 @@ impl Default for Tuning {
 pub(crate) struct Context {
     registry: Mutex<Registry>,
     pub(crate) changes: StorageChanges,
-    /// Grows by one whenever work under the registry's lock changes the store, and so notifies the tasks that wait for
-    /// a change.
+    /// Grows by one whenever work under the registry's lock changes the store, to notify tasks that wait for a change.
     pub(crate) any_change: watch::Sender<u64>,
-    /// Notifies the task that removes deleted definitions and namespaces, after work under the registry's lock left
-    /// some of them to remove.
+    /// Notifies the task that removes deleted definitions and namespaces that work under the registry's lock left.
     pub(crate) marks: watch::Sender<()>,
     /// The number of simulated restarts; connections end when it grows.
     pub(crate) restarts: watch::Sender<u64>,
@@ -76,8 +72,7 @@ pub(crate) struct Context {
     wal: Option<WriteAheadLog>,
 }
 
-/// The result of a closure that ran under the registry's lock, and the notifications and other work that follow once
-/// the registry is unlocked.
+/// The result of a closure that ran under the registry's lock, and the work that follows once it is unlocked.
 struct AfterLock<R> {
     result: std::thread::Result<R>,
     has_changed: bool,
@@ -130,10 +125,9 @@ impl Context {
     ///
     /// SRV-1: `work` cannot wait, so a dropped request has done all of its work or none.
     ///
-    /// SRV-4: if `work` panics, the watches of the storages that it changed are woken too, and later requests use the
-    /// registry as before. That is safe because a verb makes all its checks before it stores. If the panic comes before
-    /// the garbage collector has deleted the dependents of a deleted object, the next verb that runs the collector
-    /// deletes them.
+    /// SRV-4: if `work` panics, the watches of changed storages are woken too, and later requests use the registry as
+    /// before: a verb makes all its checks before it stores. If the panic prevents the garbage collector from deleting
+    /// dependents, the next verb that runs the collector deletes them.
     pub(crate) fn with_registry<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
         let done = AfterLock::of(&mut registry, self.wal.as_ref(), work);
@@ -152,8 +146,7 @@ impl Context {
             self.changes.notify(&done.changed);
         }
         done.writes.finish();
-        // `announce` comes after `finish`, which serialises the written objects, so that the task that appends to the
-        // log need not serialise them.
+        // `announce` comes after `finish`, which serialises the written objects, so that the log's task need not do it.
         if let Some(wal) = self.wal.as_ref().filter(|_| done.is_logged) {
             wal.announce();
         }
@@ -194,8 +187,7 @@ impl Context {
     /// Waits until every revision that the answer to a request may show is in the write-ahead log (WAL-1).
     ///
     /// # Errors
-    /// If the log cannot be written: 503 for a read; 500 for a write, which stays in memory and may be logged later
-    /// (WAL-4).
+    /// If the log cannot be written: 503 for a read, 500 for a write, which stays in memory (WAL-4).
     pub(crate) async fn kept(&self, is_read: bool) -> Result<(), Status> {
         let Some(wal) = &self.wal else {
             return Ok(());
@@ -270,16 +262,14 @@ impl Context {
             return phase.meet(record);
         }
         if self.faults.end_outage() {
-            // The restart that has just ended lost the history: after the compaction no watch resumes from an earlier
-            // revision.
+            // The restart that has ended lost the history: after the compaction no watch resumes from before it.
             self.with_registry(Registry::compact);
         }
         None
     }
 }
 
-/// Returns the 503 for a write that is not carried out, or a read that is not answered, because the write-ahead log
-/// cannot be written.
+/// Returns the 503 for a write that is not carried out, or a read that is not answered, without a writable log.
 fn unwritable(why: &str) -> Status {
     let message = format!("the write-ahead log cannot be written: {why}");
     Status::failure(503, "ServiceUnavailable", message).with_retry_after(1)
@@ -302,8 +292,7 @@ impl steersman_simulator::PlayedServer for Context {
     fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
         let done = AfterLock::of(&mut registry, self.wal.as_ref(), work);
-        // The simulator locks the registry again at once. `unlock_fair` hands the lock to a waiting request first
-        // (PLAY-7).
+        // `unlock_fair` hands the lock to a waiting request before the simulator locks the registry again (PLAY-7).
         parking_lot::MutexGuard::unlock_fair(registry);
         self.finish(done)
     }

@@ -38,9 +38,8 @@ const PANICKED: &str = "This request caused apiserver to panic. Look in the logs
 
 /// The server as a [`tower::Service`], for clients in the same process. Cheap to clone.
 ///
-/// Accepts requests with any body type. It returns an error only if a fault or a simulated restart cuts the connection
-/// before the answer. All work happens in the returned future; dropping the future abandons the request, which then has
-/// done all of its work or none.
+/// Accepts requests with any body type. Fails only if a fault or a simulated restart cuts the connection before the
+/// answer. All work happens in the returned future; a request that is dropped has done all of its work or none.
 ///
 /// If the code that handles a request panics, the request is answered 500. The process's panic hook reports the panic,
 /// and the server continues to serve.
@@ -178,8 +177,7 @@ impl ApiService {
         refusal.map(HttpRefusal::Status)
     }
 
-    /// Answers a request below `/steersman/`, which controls the server, for instance its faults. Only administrators
-    /// may send such requests.
+    /// Answers a request below `/steersman/`, which controls the server. Only administrators may send such requests.
     async fn administer(
         &self,
         parts: &Parts,
@@ -277,8 +275,7 @@ impl ApiService {
         };
         let now = self.context.now();
         let mut body = RequestBody::new(&body);
-        // SRV-1: the verb does not wait. If it needs an answer of a webhook, it changes nothing and
-        // is run again with the answer.
+        // SRV-1: the verb does not wait: if it needs a webhook, it changes nothing, and runs again with the answer.
         let perform = |registry: &mut Registry| verbs::perform(registry, call, &mut body, now);
         let asking = async {
             let verb = future_reads::run(&self.context, perform);
@@ -300,8 +297,7 @@ impl ApiService {
         Ok((outcome.and_then(|reply| Ok(reply.encoded()?)), warnings))
     }
 
-    /// Refuses a path with a resource that the server does not serve, before the Accept header and the body are
-    /// checked.
+    /// Refuses a path with an unserved resource, before the Accept header and the body are checked.
     fn check_served(&self, path: &ObjectPath) -> Result<(), HttpRefusal> {
         self.context.with_registry(|registry| {
             match registry.resource(&path.group, &path.version, &path.resource) {
@@ -413,8 +409,7 @@ impl ApiService {
     }
 }
 
-/// Awaits a future. If it panics, returns the Status of a 500, so that the panic ends neither the connection nor the
-/// server (SRV-4).
+/// Awaits a future. A panic becomes the Status of a 500, and ends neither the connection nor the server (SRV-4).
 async fn caught<F: Future>(work: F) -> Result<F::Output, Status> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.map_err(|_| Status::internal(PANICKED.to_owned()))
@@ -433,8 +428,7 @@ fn plain(reply: Reply) -> Response<ResponseBody> {
     response
 }
 
-/// Removes the body from the answer to a `HEAD`, and keeps its length as a header. In HTTP/2 a body would break the
-/// stream.
+/// Removes the body from the answer to a `HEAD`, because HTTP/2 forbids it, and keeps its length as a header.
 fn without_body(answer: Response<ResponseBody>) -> Response<ResponseBody> {
     let (mut parts, body) = answer.into_parts();
     if let Some(length) = body.size_hint().exact() {

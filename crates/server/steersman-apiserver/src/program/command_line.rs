@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use steersman_apimachinery::go;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlagEffect {
     Obeyed,
@@ -221,12 +223,10 @@ fn entries_of(value: &str) -> impl Iterator<Item = &str> {
 impl CommandLine {
     fn add(&mut self, row: &FlagRow, value: String) -> Result<(), FlagProblem> {
         let flag = row.name;
-        let value = match (row.is_switch, value.as_str()) {
+        let value = match (row.is_switch, go::parse_bool(&value)) {
             (false, _) => value,
-            // As in Go, a boolean has these spellings.
-            (true, "true" | "True" | "TRUE" | "t" | "T" | "1") => "true".to_owned(),
-            (true, "false" | "False" | "FALSE" | "f" | "F" | "0") => "false".to_owned(),
-            (true, _) => return Err(FlagProblem::NotBoolean { flag, value }),
+            (true, Some(is_on)) => is_on.to_string(),
+            (true, None) => return Err(FlagProblem::NotBoolean { flag, value }),
         };
         match row.effect {
             FlagEffect::Obeyed => {}

@@ -8,10 +8,6 @@ mod folder;
 mod frame;
 mod saved_state;
 mod log_writer;
-#[cfg(test)]
-mod simulated;
-#[cfg(test)]
-mod crash_tests;
 
 use std::fs::{File, TryLockError};
 use std::io::{self, BufWriter, Write};
@@ -46,9 +42,7 @@ pub(crate) struct DataDir<F: Folder = DiskFolder> {
     synced: bool,
     /// The number of the last transaction in the last save; `None` if there is no save.
     saved: Mutex<Option<u64>>,
-    /// The size of the last save, in bytes.
     save_bytes: AtomicU64,
-    /// The size of the log's last file, in bytes.
     log_bytes: AtomicU64,
     /// Whether the last save failed, so that a new one is due. The size of the log's last file does not show this,
     /// because the failed save began a new file, which is short.
@@ -118,14 +112,12 @@ impl<F: Folder> DataDir<F> {
         self.replace(snapshot.transactions(), |out| snapshot.write(out))
     }
 
-    /// Saves `text`, a snapshot with the transactions up to number `transactions`, and keeps the previous save beside
-    /// it.
+    /// Saves `text`, a snapshot with the transactions up to number `transactions`; keeps the previous save beside it.
     pub(crate) fn save_text(&self, transactions: u64, text: &[u8]) -> Outcome {
         self.replace(transactions, |out| out.write_all(text))
     }
 
-    /// Returns whether a save is due: the last save failed, or the log's last file is larger than the last save and
-    /// than `LOG_MIN`.
+    /// Returns whether a save is due: the last one failed, or the log's last file is larger than it and than `LOG_MIN`.
     pub(crate) fn is_save_due(&self) -> bool {
         if self.has_failed.load(Ordering::Relaxed) {
             return true;
@@ -154,8 +146,7 @@ impl<F: Folder> DataDir<F> {
         let path = |name: &str| self.path.join(name);
         let written = self.write(NEXT, content);
         let bytes = written.map_err(|error| {
-            // Removes the incomplete file, to free space on a full disk. An error of the removal is ignored, because
-            // the error of the write is returned.
+            // Frees space on a full disk. Its own error is ignored, because the error of the write is returned.
             let _ = self.folder.remove(NEXT);
             file(&path(NEXT))(error)
         })?;
@@ -167,8 +158,7 @@ impl<F: Folder> DataDir<F> {
         let renamed = self.folder.rename(NEXT, STATE);
         renamed.map_err(file(&path(NEXT)))?;
         if self.synced {
-            // Both renames must be on the disk before files of the log are removed, which the saves before the renames
-            // need.
+            // Both renames must be on the disk before the log's files that earlier saves need are removed.
             self.folder.sync().map_err(file(&self.path))?;
         }
         self.save_bytes.store(bytes, Ordering::Relaxed);
@@ -228,106 +218,4 @@ fn file(path: &Path) -> impl FnOnce(io::Error) -> ProgramProblem {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use steersman_apiserver::ApiServer;
-
-    use super::*;
-
-    fn config(name: &str) -> serde_json::Value {
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
-    }
-
-    // SRV-DATA-1: a file that cannot be read is never overwritten.
-    #[tokio::test]
-    async fn a_file_that_does_not_parse_is_kept_with_the_previous_save() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let (data, nothing) = DataDir::open(folder.path()).unwrap();
-        assert!(nothing.is_none());
-        let server = ApiServer::new();
-        data.save(&server.snapshot()).unwrap();
-        server.create(config("a")).unwrap();
-        data.save(&server.snapshot()).unwrap();
-        drop(data);
-
-        let state = folder.path().join(STATE);
-        let whole = std::fs::read(&state).unwrap();
-        std::fs::write(&state, &whole[..whole.len() / 2]).unwrap();
-        let problem = DataDir::open(folder.path()).unwrap_err();
-        let text = super::super::chain(&problem);
-        assert!(
-            text.contains("state.json; the file is left unchanged"),
-            "{text}"
-        );
-        assert!(text.contains("moving "), "{text}");
-        assert_eq!(std::fs::read(&state).unwrap().len(), whole.len() / 2);
-
-        // Without `state.json`, as after a crash between the two renames of a save, the previous save is read.
-        std::fs::remove_file(&state).unwrap();
-        let (_data, before) = DataDir::open(folder.path()).unwrap();
-        assert_eq!(before.unwrap().recovery.revision() + 1, server.revision());
-    }
-
-    #[test]
-    fn the_error_offers_only_an_existing_previous_save() {
-        let folder = tempfile::TempDir::new().unwrap();
-        for name in [STATE, BEFORE] {
-            let path = folder.path().join(name);
-            std::fs::write(&path, "{").unwrap();
-            let problem = DataDir::open(folder.path()).unwrap_err();
-            let text = super::super::chain(&problem);
-            assert!(text.contains(name) && !text.contains("moving"), "{text}");
-            std::fs::remove_file(path).unwrap();
-        }
-    }
-
-    #[cfg(target_os = "linux")]
-    #[tokio::test]
-    async fn a_failed_save_leaves_no_file_on_a_full_disk() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let (data, _) = DataDir::open(folder.path()).unwrap();
-        let snapshot = ApiServer::new().snapshot();
-        let next = folder.path().join(NEXT);
-        std::os::unix::fs::symlink("/dev/full", &next).unwrap();
-        let text = super::super::chain(&data.save(&snapshot).unwrap_err());
-        assert!(text.contains("No space left"), "{text}");
-        assert!(next.symlink_metadata().is_err());
-        data.save(&snapshot).unwrap();
-    }
-
-    #[test]
-    fn a_save_that_failed_is_due_until_it_succeeds() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let (data, _) = DataDir::open(folder.path()).unwrap();
-        let data = Arc::new(data);
-        let mut log = data.log_writer(None, Durability::Kernel).unwrap();
-        let long = vec![b' '; LOG_MIN as usize];
-        log.append(1, &long, true).unwrap();
-        assert!(data.is_save_due());
-
-        // Makes the save fail: no file can be created under the name of a folder.
-        let next = folder.path().join(NEXT);
-        std::fs::create_dir(&next).unwrap();
-        let snapshot = ApiServer::new().snapshot();
-        data.save(&snapshot).unwrap_err();
-        // The failed save began a new file of the log. That the file is short does not hide that a save is due.
-        log.append(2, b"{}", true).unwrap();
-        assert!(data.is_save_due());
-
-        std::fs::remove_dir(&next).unwrap();
-        data.save(&snapshot).unwrap();
-        assert!(!data.is_save_due());
-    }
-
-    #[test]
-    fn a_data_directory_is_locked_by_one_process() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let _first = DataDir::open(folder.path()).unwrap();
-        let problem = DataDir::open(folder.path()).unwrap_err();
-        assert!(
-            problem
-                .to_string()
-                .ends_with("is in use by another steersman-apiserver")
-        );
-    }
-}
+mod tests;

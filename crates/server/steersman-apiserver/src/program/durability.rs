@@ -2,7 +2,6 @@
 
 use clap::ValueEnum;
 
-/// The failures that an answered write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Durability {
     /// Writes are in the log, and the log in the kernel, before they are answered: they survive kill -9 of the program.

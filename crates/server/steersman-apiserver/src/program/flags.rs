@@ -10,13 +10,11 @@ use super::durability::Durability;
 
 /// A Kubernetes API server for development and tests: no etcd, no cluster, nothing to install.
 ///
-/// It listens on loopback, writes a kubeconfig, and runs until ctrl-c or SIGTERM. Objects are
-/// stored as in a cluster, but nothing acts on them: with --play workloads Deployments get Pods
-/// that become ready.
+/// It listens on loopback, writes a kubeconfig, and runs until ctrl-c or SIGTERM. Objects are stored as in a cluster,
+/// but nothing acts on them: with --play workloads Deployments get Pods that become ready.
 ///
-/// Called kube-apiserver, etcd or kubectl, or with one of these words as the first argument, it takes
-/// the place of that program in a test environment: KUBEBUILDER_ASSETS names the folder with the
-/// three.
+/// Called kube-apiserver, etcd or kubectl, or with one of these words as the first argument, it takes the place of that
+/// program in a test environment: KUBEBUILDER_ASSETS names the folder with the three.
 #[derive(Debug, Parser)]
 #[command(name = "steersman-apiserver", version)]
 pub(crate) struct ServerFlags {
@@ -65,8 +63,7 @@ pub(crate) struct ServerFlags {
     #[arg(long, alias = "seed-dir", value_name = "FILE|DIR")]
     pub(crate) manifests: Vec<PathBuf>,
 
-    /// Authorize requests by Roles and bindings, and require credentials. The kubeconfig's user may
-    /// do everything.
+    /// Authorize requests by Roles and bindings, and require credentials. The kubeconfig's user may do everything.
     #[arg(long)]
     pub(crate) rbac: bool,
 
@@ -86,8 +83,7 @@ pub(crate) struct ServerFlags {
     )]
     pub(crate) runtime_config: Vec<bool>,
 
-    /// Faults to plan at the start: a JSON list of bodies of `POST /steersman/faults`, or a single
-    /// one.
+    /// Faults to plan at the start: a JSON list of bodies of `POST /steersman/faults`, or a single one.
     #[arg(long, value_name = "FILE")]
     pub(crate) faults: Option<PathBuf>,
 

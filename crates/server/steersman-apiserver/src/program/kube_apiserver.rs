@@ -1,5 +1,4 @@
-//! Room: the program called `kube-apiserver`: the server with the flags of kube-apiserver, by default without
-//! controllers.
+//! Room: the program called `kube-apiserver`: the server with kube-apiserver's flags, by default without controllers.
 
 mod admission_plugins;
 mod options;

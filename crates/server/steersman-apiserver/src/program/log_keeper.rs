@@ -14,8 +14,7 @@ use super::process::report;
 
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Makes the server refuse writes when this guard is dropped, which happens if the thread that appends to the log
-/// panics.
+/// Makes the server refuse writes when this guard is dropped: the thread that appends to the log has panicked.
 struct FailAtEnd(WriteAheadLog);
 
 impl Drop for FailAtEnd {
@@ -79,8 +78,7 @@ fn keep(program: &str, log: &WriteAheadLog, appender: &mut GroupAppender, runtim
             }
             has_failed = true;
             log.fail(why);
-            // Waits without a timer of the runtime, because the runtime may have ended: the thread tries to append
-            // until the process ends.
+            // Waits without a timer of the runtime, which may have ended: the thread appends until the process ends.
             thread::park_timeout(RETRY);
         }
         if has_failed {

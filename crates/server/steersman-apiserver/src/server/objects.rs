@@ -14,8 +14,7 @@ use steersman_schema::resource::Resource;
 use super::ApiServer;
 
 impl ApiServer {
-    /// Returns whether the server serves a resource now: `serves("apps", "v1", "deployments")`. The group is empty
-    /// for core.
+    /// Returns whether a resource is served now, such as `serves("apps", "v1", "deployments")` (core: an empty group).
     pub fn serves(&self, group: &str, version: &str, plural: &str) -> bool {
         self.context
             .with_registry(|registry| registry.resource(group, version, plural).is_some())
@@ -51,8 +50,7 @@ impl ApiServer {
         values.collect()
     }
 
-    /// Creates an object; its kind and version determine the resource. An object without a namespace is created in
-    /// `default`.
+    /// Creates an object of the resource that its kind and version determine. The default namespace is `default`.
     ///
     /// # Errors
     /// Returns the Status of the refusal.
@@ -60,8 +58,7 @@ impl ApiServer {
         let (namespace, _) = names_of(&object);
         self.write(|registry, now| {
             let resource = of_object(registry, &object)?;
-            // Kinds without the verb `get`, such as reviews, are answered and not stored, so there would be no stored
-            // object to return.
+            // Reviews and other kinds without the verb `get` are not stored, so there is no stored object to return.
             if !resource.verbs.contains(&"create") || !resource.verbs.contains(&"get") {
                 return Err(Status::method_not_allowed());
             }

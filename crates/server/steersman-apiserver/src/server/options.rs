@@ -89,9 +89,8 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets the key of the authority that signs the generated certificates of the listeners, in PEM (PKCS#8). The
-    /// kubeconfig of one server also trusts other servers with the same key, for instance the same server after a
-    /// restart. Default: a new key for each listener.
+    /// Sets the key of the authority that signs the listeners' generated certificates, in PEM (PKCS#8). A kubeconfig
+    /// also trusts other servers with this key, such as a restarted one. Default: a new key for each listener.
     pub fn authority_key(mut self, key: impl Into<String>) -> Self {
         self.pem.authority_key = Some(key.into());
         self
@@ -191,8 +190,7 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets the number of past revisions from which watches can resume. Above this number the older half is compacted.
-    /// Default 10,000.
+    /// Sets how many past revisions watches can resume from; above it, the older half is compacted. Default 10,000.
     pub fn retained_revisions(mut self, revisions: usize) -> Self {
         self.registry.retained_revisions = revisions;
         self
@@ -229,10 +227,9 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets whether the garbage collector, the storage version migrator, and the controllers of namespaces,
-    /// aggregated ClusterRoles and ResourceQuotas are simulated, and no other part of a cluster. Default on. Without
-    /// these controllers, the dependents of a deleted owner and the content of a deleted namespace stay, as on a
-    /// kube-apiserver that runs alone.
+    /// Sets whether the garbage collector, the storage version migrator, and the controllers of namespaces, aggregated
+    /// ClusterRoles and ResourceQuotas are simulated, and nothing else. Default on. Without them, the dependents of a
+    /// deleted owner and the content of a deleted namespace stay, as on a kube-apiserver that runs alone.
     pub fn play_controllers(mut self, on: bool) -> Self {
         #[cfg(feature = "simulator")]
         {
@@ -258,8 +255,7 @@ impl ApiServerBuilder {
 
     /// Sets whether a deleted definition or namespace is removed, with its objects, before the delete is answered.
     /// Default on. Otherwise the answer shows the terminating object, and the removal follows a tenth of a second
-    /// later, so that a client that deletes and then watches sees the removal, as on a kube-apiserver. The programs of
-    /// this crate set this option to off.
+    /// later, visible to watches as on a kube-apiserver. The programs of this crate set this option to off.
     pub fn remove_at_once(mut self, at_once: bool) -> Self {
         self.registry.remove_at_once = at_once;
         self
@@ -284,9 +280,8 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Starts with the state of another server instead of Kubernetes' initial namespaces: uids, resource versions and
-    /// managedFields are kept. Watches can resume from the snapshot's revision on; watches from earlier revisions are
-    /// answered 410.
+    /// Starts with the state of another server, with its uids, resource versions and managedFields, instead of initial
+    /// namespaces. Watches can resume from the snapshot's revision on; earlier ones are answered 410.
     pub fn restore(self, snapshot: Snapshot) -> Self {
         self.recover(snapshot.into())
     }

@@ -73,8 +73,7 @@ impl ApiServer {
     /// it reads its state, and meanwhile refuses no client, which would try again only at growing intervals.
     ///
     /// # Errors
-    /// [`Error::Option`] for an option that cannot be used, [`Error::Certificates`] if no certificates could
-    /// be generated.
+    /// [`Error::Option`] for an unusable option, [`Error::Certificates`] if no certificates could be generated.
     pub fn serve_listener(&self, listener: TcpListener) -> Result<Serving, Error> {
         self.drive();
         Serving::start(self.clone(), self.stop.child_token(), listener)
@@ -129,8 +128,7 @@ impl Serving {
             tasks: TaskTracker::new(),
             accepted: AtomicUsize::new(0),
         });
-        // Begins to accept only after the token is registered, because clients that have connected already may send it
-        // at once.
+        // Accepts only after the token is registered, because clients that have connected already may send it at once.
         let accepting = Arc::clone(&listening).run(listener);
         listening.tasks.spawn(accepting);
         Ok(Self {
@@ -176,8 +174,7 @@ impl Serving {
     /// Replaces a kubeconfig that an embedded server wrote; any other file is left unchanged.
     ///
     /// # Errors
-    /// [`Error::WriteKubeconfig`] with the operating system's error, or with a description of the file that must not be
-    /// overwritten.
+    /// [`Error::WriteKubeconfig`] with the operating system's error, or with why the file must not be overwritten.
     pub fn write_kubeconfig(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let written = spare(path).and_then(|()| write_private(path, &self.kubeconfig()));
@@ -280,8 +277,7 @@ impl Listening {
             () = self.stop.cancelled() => return,
             shaken = handshake => match shaken {
                 Ok(Ok(Some(stream))) => stream,
-                // The client does not trust the certificate, is too slow, or speaks no TLS; `shake_hands` answers such
-                // a client.
+                // The client does not trust the certificate, is too slow, or speaks no TLS; `shake_hands` answers it.
                 Ok(_) | Err(_) => return,
             },
         };
@@ -330,8 +326,7 @@ impl Listening {
     }
 }
 
-/// Binds a new listener to the address of the one that a simulated restart closed. Retries while another program uses
-/// the port.
+/// Binds a listener to the address that a simulated restart gave up. Retries while another program uses the port.
 async fn listen_again(address: SocketAddr) -> TcpListener {
     loop {
         match TcpListener::bind(address).await {
@@ -352,8 +347,7 @@ async fn shake_hands(
         let acceptor = TlsAcceptor::from(Arc::clone(&identity.config));
         return acceptor.accept(Socket::new(socket)).await.map(Some);
     }
-    // Reads the request before the answer: closing a socket with unread data resets the connection, and the answer
-    // would be lost.
+    // Reads the request first: closing a socket with unread data resets the connection, and the answer would be lost.
     let mut head = [0; 4096];
     let _ = socket.read(&mut head).await?;
     socket.write_all(NO_TLS).await?;

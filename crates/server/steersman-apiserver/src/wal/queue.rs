@@ -50,8 +50,7 @@ impl WalGroup {
         last.map_or(0, |one| one.transaction.number())
     }
 
-    /// Returns whether the group begins a new file of the log. A new file begins after a snapshot, which includes all
-    /// earlier transactions.
+    /// Returns whether the group begins a new file of the log, after a snapshot that includes all earlier transactions.
     pub fn starts_file(&self) -> bool {
         self.transactions.first().is_some_and(|one| one.starts_file)
     }
@@ -83,8 +82,7 @@ impl WalQueue {
         });
     }
 
-    /// Takes waiting transactions as a group: at most `GROUP_MAX`, all for the same file of the log. `None` if no
-    /// transaction waits.
+    /// Takes waiting transactions as a group: at most `GROUP_MAX`, all for one file. `None` if no transaction waits.
     pub(super) fn take(&mut self) -> Option<WalGroup> {
         let waiting = self.waiting.iter().take(GROUP_MAX);
         let count = waiting
@@ -102,8 +100,7 @@ impl WalQueue {
         }
     }
 
-    /// Records that a group is in the log. Returns the storages that the group changed, each once, so that their
-    /// watches are woken.
+    /// Records that a group is in the log. Returns the storages that it changed, each once, to wake their watches.
     pub(super) fn keep(&mut self, group: WalGroup) -> Vec<StorageKey> {
         self.kept = self.kept.max(group.last());
         self.failure = None;

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use steersman_apimachinery::names::{self, NameRule};
+use steersman_apimachinery::order;
 use steersman_apimachinery::quantity::Quantity;
 
 use crate::fields::{FieldPath, check, reference, selector};
@@ -174,7 +175,7 @@ fn check_ephemeral(volume: &FieldPath<'_>, source: &FieldPath<'_>, owner: SpecOw
 fn check_metadata(metadata: &FieldPath<'_>) {
     check::annotations(&metadata.at("annotations"));
     check::labels(&metadata.at("labels"));
-    for field in names::METADATA {
+    for field in order::METADATA {
         if !matches!(*field, "annotations" | "labels") {
             metadata.at(field).deny_filled("cannot be set");
         }

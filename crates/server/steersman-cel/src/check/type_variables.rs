@@ -23,8 +23,7 @@ impl Checker<'_> {
         self.bound.truncate(variables);
     }
 
-    /// Returns whether a value of type `found` fits where type `wanted` is expected. Binds type variables in both types
-    /// so that they fit.
+    /// Returns whether a value of type `found` fits type `wanted`, and binds type variables in both so that they fit.
     pub(super) fn fits(&mut self, wanted: &Type, found: &Type) -> bool {
         for (variable, other) in [(wanted, found), (found, wanted)] {
             if let Type::Param(number) = variable
@@ -55,8 +54,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns whether a type variable with the bound type `bound` accepts the type `other`. The variable is then bound
-    /// to the more general of the two types.
+    /// Returns whether a variable bound to the type `bound` accepts `other`; it is then bound to the more general one.
     fn fits_bound(&mut self, number: usize, bound: &Type, other: &Type) -> bool {
         if !self.fits(bound, other) {
             return false;

@@ -79,7 +79,7 @@ pub(super) fn equal(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> Result<b
 }
 
 /// Returns whether `holds` is true for all items. Stops at the first item for which it is false or fails.
-fn all<T>(
+pub(super) fn all<T>(
     items: impl IntoIterator<Item = T>,
     mut holds: impl FnMut(T) -> Result<bool, EvalFailure>,
 ) -> Result<bool, EvalFailure> {
@@ -89,6 +89,14 @@ fn all<T>(
         }
     }
     Ok(true)
+}
+
+/// Returns whether `holds` is true for any item. Stops at the first item for which it is true or fails.
+pub(super) fn any<T>(
+    items: impl IntoIterator<Item = T>,
+    mut holds: impl FnMut(T) -> Result<bool, EvalFailure>,
+) -> Result<bool, EvalFailure> {
+    Ok(!all(items, |item| Ok(!holds(item)?))?)
 }
 
 /// Returns whether each item of a list of type `map` equals the item with the same key fields in the other list.
@@ -108,8 +116,7 @@ fn equal_by_keys(
     })
 }
 
-/// Returns whether two objects with declared fields are equal. As upstream, a field that the schema does not declare is
-/// compared only if both objects have it.
+/// Returns whether two objects with declared fields are equal. As upstream, an undeclared field counts if both have it.
 fn equal_objects(
     run: &mut Run<'_>,
     (a, members): (&Value<'_>, &JsonObject),
@@ -165,16 +172,10 @@ pub(crate) fn among_them(
     one: &Value<'_>,
     among: &[Value<'_>],
 ) -> Result<bool, EvalFailure> {
-    for other in among {
-        if equal(run, one, other)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    any(among, |other| equal(run, one, other))
 }
 
-/// Returns the key fields by which an item of a list is identified: `None` if its index identifies it, and an empty
-/// list if its whole value does (type `set`).
+/// Returns the key fields that identify an item of a list: `None` for its index, an empty list for its whole value.
 pub(super) fn identity(list: &Value<'_>) -> Option<Vec<MapKey>> {
     let Value::JsonList(_, Some(decl)) = list else {
         return None;

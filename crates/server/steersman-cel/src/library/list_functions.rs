@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::equality::{among_them, covers, equal};
+use super::equality::{all, among_them, any, covers, equal};
 use super::{Cost, Row, operators, string_functions};
 use crate::cost_range::{PER_CHARACTER, Range, floored, scaled};
 use crate::run::{EvalFailure, EvalOutcome, Run};
@@ -62,7 +62,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("sets.equivalent", "list_sets_equivalent_list (lAlA)b",
         PAIRS_TWICE, |run, values| of_sets(values, |a, b| Ok(covers(run, a, b)? && covers(run, b, a)?))),
     ("sets.intersects", "list_sets_intersects_list (lAlA)b",
-        PAIRS, |run, values| of_sets(values, |a, b| intersects(run, a, b))),
+        PAIRS, |run, values| of_sets(values, |a, b| any(a, |one| among_them(run, one, b)))),
 ];
 
 fn of_items<'a>(
@@ -81,15 +81,6 @@ fn of_sets<'a>(
     let items = a.items().and_then(|a| Ok((a, b.items()?)));
     let items = items.map_err(EvalFailure::Error);
     Some(items.and_then(|(a, b)| holds(&a, &b)).map(Value::Bool))
-}
-
-fn intersects(run: &mut Run<'_>, a: &[Value<'_>], b: &[Value<'_>]) -> Result<bool, EvalFailure> {
-    for one in a {
-        if among_them(run, one, b)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 fn size<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
@@ -122,15 +113,11 @@ fn traversal(value: &Value<'_>) -> u64 {
 }
 
 fn is_sorted<'a>(items: &[Value<'a>]) -> EvalOutcome<'a> {
-    for pair in items.windows(2) {
-        let order = pair[0]
-            .compare(&pair[1])
-            .ok_or_else(EvalFailure::overload)?;
-        if order.is_gt() {
-            return Ok(Value::Bool(false));
-        }
-    }
-    Ok(Value::Bool(true))
+    let in_order = |pair: &[Value<'a>]| {
+        let order = pair[0].compare(&pair[1]);
+        order.map(Ordering::is_le).ok_or_else(EvalFailure::overload)
+    };
+    all(items.windows(2), in_order).map(Value::Bool)
 }
 
 fn sum<'a>(run: &mut Run<'_>, items: &[Value<'a>]) -> EvalOutcome<'a> {

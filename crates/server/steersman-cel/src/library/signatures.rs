@@ -48,8 +48,7 @@ pub(crate) fn named_type(name: &str) -> Option<Type> {
     })
 }
 
-/// Reads the overloads of a function: for each the name, then the arguments in parentheses and the result. A dot
-/// follows the target of a method.
+/// Reads a function's overloads: name, arguments in parentheses, and result. A dot follows the target of a method.
 ///
 /// Each type is a letter: those of [`TYPES`], `A` and `B` for type parameters, `l` for a list of the next type, `m` for
 /// a map, `o` for an optional, and `t` for a type as a value.

@@ -65,15 +65,9 @@ fn format<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> 
     let [Value::Text(pattern), arguments] = values else {
         return None;
     };
-    if !arguments.is_list() {
-        return None;
-    }
-    Some(formatted(pattern, arguments))
-}
-
-fn formatted<'a>(pattern: &str, arguments: &Value<'_>) -> EvalOutcome<'a> {
-    let text = printing::format(pattern, &arguments.items()?)?;
-    Ok(Value::text(text))
+    let items = arguments.is_list().then(|| arguments.items())?;
+    let text = items.and_then(|items| printing::format(pattern, &items));
+    Some(text.map(Value::text).map_err(EvalFailure::Error))
 }
 
 /// Evaluates the function `matches(text, pattern)`. As upstream, its cost does not depend on the lengths of both texts.
@@ -124,8 +118,7 @@ fn find_from<'a>(text: &str, part: &str, from: Option<i64>, first: bool) -> Eval
     let from = match from {
         Some(from) => from,
         None if first => 0,
-        // `lastIndexOf` without a start index: an empty string is found at the end, and a string longer than the text
-        // is not found.
+        // `lastIndexOf` without a start index finds an empty string at the end, and none that is longer than the text.
         None if part.is_empty() || text.len() < part.len() => {
             let end = i64::try_from(count).unwrap_or(i64::MAX);
             return Ok(Value::Int(if part.is_empty() { end } else { -1 }));

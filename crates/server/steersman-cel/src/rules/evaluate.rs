@@ -66,8 +66,7 @@ pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> RuleVe
     RuleCheck::verdict(rules, place)
 }
 
-/// Evaluates the rules of a schema on its default, as an update without a change and, if no rule fails then, as a
-/// creation.
+/// Evaluates the rules of a schema on its default, as an update without a change and, if none fails, as a creation.
 pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldError> {
     let run = |old| {
         let place = CheckedValue {

@@ -12,8 +12,7 @@ use super::Structural;
 
 /// A compiled schema, or a part of one. A clone refers to the same node in memory.
 ///
-/// Two nodes are equal only if they are the same node in memory: nodes of equal content share memory in a `NodePool`,
-/// so comparing their addresses is enough.
+/// Two nodes are equal only if they are the same in memory, because a `NodePool` shares nodes of equal content.
 #[derive(Debug, Clone)]
 pub struct SchemaNode(Arc<Structural>);
 

@@ -1,5 +1,4 @@
-//! Machine: correlates the Events of the simulated components, so that repeated Events are counted in one object
-//! (client-go's `EventCorrelator`).
+//! Machine: counts repeated Events of the simulated components in one object, as client-go's `EventCorrelator` does.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -167,7 +166,6 @@ impl Recorder {
         self.kept.push_back((tick.saturating_add(EVENT_TTL), event));
     }
 
-    /// Returns the next value of the counter for the names of Events.
     pub(crate) fn next_serial(&mut self) -> u64 {
         self.serial += 1;
         self.serial

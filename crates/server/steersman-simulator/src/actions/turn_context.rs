@@ -196,8 +196,7 @@ impl TurnContext<'_> {
         if annotation.is_none() && lean["status"] == status {
             return true;
         }
-        // The request repeats the stored metadata: for most kinds a status write also replaces labels and annotations,
-        // so leaving them out would delete them.
+        // Most status writes also replace labels and annotations, so the request repeats the stored metadata.
         let mut object = json!({
             "apiVersion": lean["apiVersion"],
             "kind": lean["kind"],
@@ -309,7 +308,6 @@ impl TurnContext<'_> {
         });
     }
 
-    /// Returns whether this turn has made its maximum number of writes.
     pub(crate) fn is_at_write_limit(&self) -> bool {
         self.writes >= self.write_limit
     }

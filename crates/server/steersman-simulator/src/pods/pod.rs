@@ -6,13 +6,14 @@ use serde_json::json;
 use steersman_registry::Subresource;
 use steersman_store::Stored;
 
+use super::owned_pods::set_condition;
 use super::statuses::{self, ContainersState};
 use crate::actions::event_correlator::EventContent;
 use crate::actions::turn_context::TurnContext;
 use crate::options::PodFailure;
 use crate::state::facts::{
-    Component, PodFacts, PodStage, SimulatedKind, cloned_items, is_condition_true, items, number,
-    text, transition_time,
+    Component, PodFacts, PodStage, SimulatedKind, cloned_items, condition, is_condition_true,
+    items, number, text,
 };
 use crate::state::nodes;
 
@@ -61,9 +62,9 @@ impl TurnContext<'_> {
         let chosen = match (failure, waits) {
             (Some(PodFailure::Unschedulable), _) => {
                 let why = format!("{total} Insufficient cpu");
-                Err(nodes::Unschedulable::of(total, &why))
+                Err(nodes::unschedulable(total, &why))
             }
-            (_, Some(why)) => Err(nodes::Unschedulable::of(total, &why)),
+            (_, Some(why)) => Err(nodes::unschedulable(total, &why)),
             _ => nodes::choose(&self.cluster.nodes, &self.cluster.pods_per_node, pod.lean()),
         };
         match chosen {
@@ -75,25 +76,19 @@ impl TurnContext<'_> {
                     self.event(pod, &content.of_scheduler());
                 }
             }
-            Err(nodes::Unschedulable(why)) => {
-                let mut known = items(&pod.lean()["status"]["conditions"]);
-                let known =
-                    known.find(|one| one["type"] == "PodScheduled" && one["status"] == "False");
-                if known.is_some_and(|one| one["message"] == why) {
+            Err(why) => {
+                let known = condition(pod.lean(), "PodScheduled");
+                if known.is_some_and(|one| one["status"] == "False" && one["message"] == why) {
                     return;
                 }
                 let content = EventContent::warning("FailedScheduling", why.as_str());
                 self.event(pod, &content.of_scheduler());
+                let state = (false, "Unschedulable", why.as_str());
+                let condition =
+                    statuses::condition(pod.lean(), "PodScheduled", state, &self.wall());
                 let mut status = pod.lean()["status"].clone();
-                let mut condition = json!({
-                    "type": "PodScheduled", "status": "False", "lastProbeTime": null,
-                    "lastTransitionTime": transition_time(known, || self.wall()),
-                    "reason": "Unschedulable", "message": why,
-                });
-                statuses::observe_generation(&mut condition, pod.lean());
                 let mut conditions = cloned_items(&status["conditions"]);
-                conditions.retain(|one| one["type"] != "PodScheduled");
-                conditions.push(condition);
+                set_condition(&mut conditions, condition);
                 status["conditions"] = json!(conditions);
                 self.write_status_as(Component::Scheduler, pod, status, None);
             }
@@ -200,7 +195,7 @@ impl TurnContext<'_> {
         };
         if self.is_due(facts, duration) {
             let pods = self.kinds.of(SimulatedKind::Pod);
-            if !matches!(text(&pod.lean()["status"], "phase"), "Succeeded" | "Failed") {
+            if !facts.has_ended {
                 // A kubelet reports how the containers ended before it deletes the Pod (PLAY-9).
                 self.report_containers(pod, ContainersState::Killed);
             }

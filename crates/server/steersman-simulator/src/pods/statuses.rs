@@ -98,7 +98,7 @@ pub(crate) fn status(
 }
 
 /// Sets `observedGeneration` in a Pod's status or condition to the Pod's generation, if the Pod has one.
-pub(super) fn observe_generation(written: &mut Value, pod: &Value) {
+fn observe_generation(written: &mut Value, pod: &Value) {
     let generation = &pod["metadata"]["generation"];
     if !generation.is_null() {
         written["observedGeneration"] = generation.clone();
@@ -143,7 +143,7 @@ fn conditions(pod: &Value, containers_state: ContainersState, ready: bool, now: 
 }
 
 /// Builds one condition of a Pod. If its status is the old one, so is the transition time. A true one has no reason.
-fn condition(
+pub(super) fn condition(
     pod: &Value,
     kind: &str,
     (is_true, reason, message): (bool, &str, &str),

@@ -11,8 +11,8 @@ use crate::actions::event_correlator::EventContent;
 use crate::actions::turn_context::{MAIN, TurnContext};
 use crate::state::cluster_facts::selects_by;
 use crate::state::facts::{
-    Component, SimulatedKey, SimulatedKind, annotation, cloned_items, is_terminating, items,
-    label_selector, object_reference, text,
+    Component, SimulatedKey, SimulatedKind, annotation, cloned_items, items, label_selector,
+    object_reference, text,
 };
 
 /// The provisioner of volumes for claims without a StorageClass.
@@ -40,7 +40,7 @@ impl TurnContext<'_> {
         if !volume.is_empty() {
             self.memory.bound.insert(name, volume.into());
         }
-        if is_terminating(claim) || text(&claim.lean()["status"], "phase") == "Bound" {
+        if claim.is_terminating() || text(&claim.lean()["status"], "phase") == "Bound" {
             return;
         }
         let volume = if volume.is_empty() {
@@ -105,7 +105,7 @@ impl TurnContext<'_> {
             let modes = |spec: &Value| cloned_items(&spec["accessModes"]);
             let offered = modes(own);
             labelled
-                && !is_terminating(volume)
+                && !volume.is_terminating()
                 && is_free_for(volume.lean(), claim)
                 && text(own, "storageClassName") == text(spec, "storageClassName")
                 && own["volumeMode"] == spec["volumeMode"]

@@ -15,7 +15,7 @@ use crate::pods::owned_pods::set_condition;
 use crate::state::cluster_facts::selects_by;
 use crate::state::facts::{
     Controller, SimulatedKind, cloned_items, controller_of, controlling_owner, count,
-    is_condition_true, is_terminating, name_of, number, scaled_value, text, time, transition_time,
+    is_condition_true, name_of, number, scaled_value, text, time, transition_time,
 };
 
 /// The time, in seconds, after which an evicted Pod that still exists counts as healthy again.
@@ -58,7 +58,7 @@ impl TurnContext<'_> {
         };
         let disrupted = self.disrupted(old, &pods);
         let healthy = pods.iter().filter(|pod| {
-            !is_terminating(pod)
+            !pod.is_terminating()
                 && !disrupted.contains_key(&*pod.name)
                 && is_condition_true(pod.lean(), "Ready")
         });
@@ -170,8 +170,7 @@ impl TurnContext<'_> {
         Some((top.meta("uid").into(), replicas))
     }
 
-    /// Returns the uid of a controller of another kind, and the replicas in its scale subresource; `None` if the
-    /// controller does not exist.
+    /// Returns the uid and the scale's replicas of a controller of another kind; `None` if it does not exist.
     ///
     /// # Errors
     /// Fails with a message if the controller's kind is not served or has no scale.
@@ -210,7 +209,7 @@ impl TurnContext<'_> {
         for (name, since) in old["disruptedPods"].as_object().into_iter().flatten() {
             let mut all = pods.iter();
             let pod = all.find(|pod| *pod.name == **name);
-            let there = pod.is_some_and(|pod| !is_terminating(pod));
+            let there = pod.is_some_and(|pod| !pod.is_terminating());
             let passed = time(since).map_or(i64::MAX, |since| self.seconds_since(since));
             let left = EVICTION_TIMEOUT_SECONDS.saturating_sub(passed);
             if there && left > 0 {

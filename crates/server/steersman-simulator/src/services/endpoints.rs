@@ -9,8 +9,7 @@ use steersman_store::Stored;
 use crate::actions::turn_context::{MAIN, TurnContext};
 use crate::state::cluster_facts::selects;
 use crate::state::facts::{
-    PodStage, SimulatedKind, controller_reference, is_condition_true, is_terminating, items, label,
-    stage_of, text,
+    PodStage, SimulatedKind, controller_reference, is_condition_true, items, label, stage_of, text,
 };
 
 /// Maximum number of endpoints per EndpointSlice; more get further slices.
@@ -24,8 +23,7 @@ const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 impl TurnContext<'_> {
     pub(crate) fn reconcile_service(&mut self, service: Option<&Stored>) {
         let Some(service) = service else {
-            // The garbage collector removes the EndpointSlices of a deleted Service. The Endpoints have no owner
-            // reference, so they are deleted here.
+            // The garbage collector skips the Endpoints of a deleted Service, which have no owner reference.
             let kind = &self.kinds.endpoints;
             if let Some(left) = self.stored(kind, &self.key.namespace, &self.key.name) {
                 self.delete(kind, &left, None);
@@ -33,7 +31,7 @@ impl TurnContext<'_> {
             return;
         };
         let selector = &service.lean()["spec"]["selector"];
-        if selector.as_object().is_none_or(serde_json::Map::is_empty) || is_terminating(service) {
+        if selector.as_object().is_none_or(serde_json::Map::is_empty) || service.is_terminating() {
             return;
         }
         let storage = &self.kinds.of(SimulatedKind::Pod).storage;

@@ -261,8 +261,7 @@ impl FactsUpdate<'_> {
             }
             SimulatedKind::ReplicaSet => {
                 let known = self.facts.set_controllers.remove(&name);
-                // If the change of its controller was missed, the deleted Pod's last controller differs from the known
-                // one.
+                // If the change of its controller was missed, the deleted ReplicaSet's last controller is another one.
                 for controller in [known, controller_of(&gone.look())] {
                     self.queue_controller(controller.as_ref(), &gone.namespace);
                 }

@@ -39,7 +39,6 @@ pub(crate) struct KindRow {
     pub(crate) kind: SimulatedKind,
     /// The API group of the resource; empty for the core group.
     pub(crate) group: &'static str,
-    /// The plural name of the resource.
     pub(crate) plural: &'static str,
     /// The name of the ServiceAccount that writes for the controller of the kind.
     pub(crate) user: &'static str,
@@ -112,7 +111,6 @@ pub(crate) struct Controller {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PodStage {
-    /// The Pod is not bound to a node yet.
     Unscheduled,
     /// The Pod is bound to a node, but its containers have not started.
     Scheduled,
@@ -319,10 +317,6 @@ pub(crate) fn put_counts(status: &mut Value, counts: &[(&str, i64)]) {
     for (field, count) in counts.iter().filter(|(_, count)| *count > 0) {
         status[*field] = json!(count);
     }
-}
-
-pub(crate) fn is_terminating(stored: &Stored) -> bool {
-    !stored.meta("deletionTimestamp").is_empty()
 }
 
 pub(crate) fn name_of(stored: &Stored) -> NamespacedName {

@@ -18,16 +18,6 @@ pub(crate) struct NodeFacts {
     taints: Vec<Value>,
 }
 
-/// The scheduler's message about why a Pod fits no node, such as `0/1 nodes are available: …`.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unschedulable(pub(crate) String);
-
-impl Unschedulable {
-    pub(crate) fn of(nodes: usize, why: &str) -> Self {
-        Self(format!("0/{nodes} nodes are available: {why}."))
-    }
-}
-
 impl NodeFacts {
     pub(crate) fn of(node: &Value) -> Self {
         let labels = node["metadata"]["labels"].as_object();
@@ -124,7 +114,7 @@ pub(crate) fn choose(
     nodes: &BTreeMap<Arc<str>, NodeFacts>,
     pods_per_node: &HashMap<Arc<str>, i64>,
     pod: &Value,
-) -> Result<Arc<str>, Unschedulable> {
+) -> Result<Arc<str>, String> {
     let spec = &pod["spec"];
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     let mut best: Option<(i64, &Arc<str>)> = None;
@@ -142,12 +132,16 @@ pub(crate) fn choose(
         return Ok(Arc::clone(name));
     }
     if nodes.is_empty() {
-        let why = "no nodes available to schedule pods";
-        return Err(Unschedulable(why.to_owned()));
+        return Err("no nodes available to schedule pods".to_owned());
     }
     let counted = |(why, count): (String, usize)| format!("{count} {why}");
     let reasons: Vec<String> = reasons.into_iter().map(counted).collect();
-    Err(Unschedulable::of(nodes.len(), &reasons.join(", ")))
+    Err(unschedulable(nodes.len(), &reasons.join(", ")))
+}
+
+/// Returns the scheduler's message about a Pod that fits no node, such as `0/1 nodes are available: …`.
+pub(crate) fn unschedulable(nodes: usize, why: &str) -> String {
+    format!("0/{nodes} nodes are available: {why}.")
 }
 
 /// The CPU architecture of all simulated nodes, as Go names it.

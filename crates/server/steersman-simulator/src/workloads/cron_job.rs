@@ -16,15 +16,14 @@ use super::job::finished;
 use crate::actions::event_correlator::EventContent;
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    SimulatedKind, cloned_items, controller_reference, is_condition_true, is_terminating,
-    object_reference, text, time,
+    SimulatedKind, cloned_items, controller_reference, is_condition_true, object_reference, text,
+    time,
 };
 
 /// The annotation of a Job with the scheduled time for which it was created.
 const SCHEDULED_AT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 /// If more scheduled times than this were missed, an Event reports it.
 const MANY_MISSED: i64 = 100;
-/// The time until a CronJob tries again after the server refused to create a Job.
 const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(10);
 
 /// What the schedule of a CronJob says about the past: which times were missed.
@@ -60,7 +59,7 @@ impl TurnContext<'_> {
         steersman_registry::members_of(&mut status).remove("active");
         let mut now = CronStatus { status, active };
         self.record_finished_jobs(cron, &jobs, &mut now);
-        if !is_terminating(cron) {
+        if !cron.is_terminating() {
             self.run_due(cron, &mut now);
         }
         self.delete_old_jobs(cron, &jobs, &mut now.active);
@@ -138,8 +137,7 @@ impl TurnContext<'_> {
         if let Some(at) = missed {
             self.start_job(cron, &terms, at, status);
         }
-        // As upstream, without the deadline. The next Job is due after now, or after a `lastScheduleTime` in the
-        // future.
+        // As upstream, without the deadline: the next Job is due after now, or after a future `lastScheduleTime`.
         let next = terms.due(cron, now, None).ok();
         let from = next.map_or(now, |due| due.since);
         if let Some(next) = terms.schedule.next(from.max(now), &terms.zone) {

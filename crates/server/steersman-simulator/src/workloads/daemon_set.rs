@@ -9,8 +9,8 @@ use steersman_store::Stored;
 use super::revisions;
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    PodStage, SimulatedKind, cloned_items, count, is_terminating, max_unavailable, number,
-    put_counts, stage_of, text,
+    PodStage, SimulatedKind, cloned_items, count, max_unavailable, number, put_counts, stage_of,
+    text,
 };
 use crate::state::nodes::UNSCHEDULABLE;
 
@@ -43,7 +43,7 @@ struct Daemons {
 impl TurnContext<'_> {
     /// Creates missing Pods and deletes surplus ones, replaces Pods of an old template, and writes the status.
     pub(crate) fn reconcile_daemon_set(&mut self, set: &Stored) {
-        let terminating = is_terminating(set);
+        let terminating = set.is_terminating();
         if !terminating && self.claim_pods(set) {
             return;
         }
@@ -115,7 +115,7 @@ impl TurnContext<'_> {
 
     /// Returns the active Pod of a node. Creates one if there is none, and returns `None` until the next turn sees it.
     fn daemon(&mut self, set: &Stored, node: &str, daemons: &mut Daemons) -> Option<Arc<Stored>> {
-        let deleted = is_terminating(set);
+        let deleted = set.is_terminating();
         let (mut live, mut terminating) = (None, deleted);
         for pod in daemons.pods.remove(node).unwrap_or_default() {
             match stage_of(pod.lean()) {

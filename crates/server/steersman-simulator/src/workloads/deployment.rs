@@ -15,8 +15,8 @@ use super::rollout::{RolloutTerms, ScaledSet, SetSize};
 use crate::actions::turn_context::TurnContext;
 use crate::pods::owned_pods::selector_of;
 use crate::state::facts::{
-    Component, SimulatedKind, annotation, annotations_of, cloned_items, condition, is_terminating,
-    number, put_counts, time,
+    Component, SimulatedKind, annotation, annotations_of, cloned_items, condition, number,
+    put_counts, time,
 };
 
 /// The sums of the numbers of Pods in all ReplicaSets of a Deployment, for its status.
@@ -53,7 +53,7 @@ impl TurnContext<'_> {
     /// Takes the next step of a rollout: scales ReplicaSets within the limits, and writes the Deployment's status.
     pub(crate) fn reconcile_deployment(&mut self, deployment: &Stored) {
         let mut rollout = Rollout::default();
-        let deletes = is_terminating(deployment);
+        let deletes = deployment.is_terminating();
         if !deletes {
             self.adopt_sets(deployment);
         }
@@ -107,7 +107,7 @@ impl TurnContext<'_> {
         };
         for key in orphans {
             if let Some(set) = self.get(SimulatedKind::ReplicaSet, &key.namespace, &key.name)
-                && !is_terminating(&set)
+                && !set.is_terminating()
                 && selector.matches_labels(|key| set.label(key))
             {
                 self.adopt(SimulatedKind::ReplicaSet, &set, deployment);
@@ -273,7 +273,7 @@ impl TurnContext<'_> {
         let is_empty = |set: &&Arc<Stored>| {
             number(&set.lean()["spec"]["replicas"], 0) == 0
                 && number(&set.lean()["status"]["replicas"], 0) == 0
-                && !is_terminating(set)
+                && !set.is_terminating()
         };
         let mut empty: Vec<&Arc<Stored>> = sets.old.iter().filter(is_empty).collect();
         let keep = usize::try_from(keep).unwrap_or(usize::MAX);

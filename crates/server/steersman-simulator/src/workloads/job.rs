@@ -22,7 +22,7 @@ use sync::{JobEnd, JobSync, UncountedPods};
 use track::put_condition;
 
 use crate::actions::turn_context::TurnContext;
-use crate::state::facts::{SimulatedKind, is_condition_true, is_terminating, number, text, time};
+use crate::state::facts::{SimulatedKind, is_condition_true, number, text, time};
 
 /// The default of `spec.backoffLimit`: a Job fails after more Pod failures than this.
 const BACKOFF_LIMIT: i64 = 6;
@@ -36,7 +36,7 @@ impl TurnContext<'_> {
         if finished(job.lean()).is_some() {
             return self.after_finish(job);
         }
-        let terminating = is_terminating(job);
+        let terminating = job.is_terminating();
         if !terminating && self.claim_pods(job) {
             return;
         }

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 use steersman_store::Stored;
 
 use crate::actions::turn_context::TurnContext;
-use crate::state::facts::{cloned_items, count, is_terminating, number, put_counts};
+use crate::state::facts::{cloned_items, count, number, put_counts};
 
 impl TurnContext<'_> {
     /// Creates or deletes Pods of a ReplicaSet, and writes its status.
     pub(crate) fn reconcile_replica_set(&mut self, set: &Stored) {
-        let terminating = is_terminating(set);
+        let terminating = set.is_terminating();
         if !terminating && self.claim_pods(set) {
             return;
         }

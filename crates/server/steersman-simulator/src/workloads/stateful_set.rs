@@ -10,8 +10,8 @@ use steersman_store::Stored;
 use super::revisions::{self, Revision};
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    PodStage, SimulatedKind, controller_reference, count, is_terminating, items, max_unavailable,
-    number, put_counts, stage_of, text,
+    PodStage, SimulatedKind, controller_reference, count, items, max_unavailable, number,
+    put_counts, stage_of, text,
 };
 
 struct SetMember {
@@ -43,7 +43,7 @@ struct SetSync<'a> {
 impl TurnContext<'_> {
     /// Creates, deletes or replaces Pods as far as the policies allow now, and writes the status of a StatefulSet.
     pub(crate) fn reconcile_stateful_set(&mut self, set: &Stored) {
-        let terminating = is_terminating(set);
+        let terminating = set.is_terminating();
         if !terminating && self.claim_pods(set) {
             return;
         }
@@ -95,8 +95,7 @@ impl TurnContext<'_> {
         members
     }
 
-    /// Creates missing Pods, then deletes surplus Pods, then replaces Pods of the old revision. With `OrderedReady`,
-    /// creates and deletes one Pod at a time.
+    /// Creates missing, deletes surplus and replaces old Pods; with `OrderedReady`, creates and deletes one at a time.
     fn step(&mut self, sync: &SetSync<'_>) {
         let Some(created) = self.fill(sync) else {
             return;

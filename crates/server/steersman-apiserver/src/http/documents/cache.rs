@@ -26,9 +26,8 @@ pub(crate) struct DocumentCache {
 }
 
 impl DocumentCache {
-    /// Returns the document with this name, from the cache or built by `make` from `resources`. If `make` returns
-    /// `None`, nothing is cached, so that requests for unknown names use no memory. A full cache is emptied; a document
-    /// above 16 MiB is built for each request.
+    /// Returns the document with this name, from the cache or built by `make`. If `make` returns `None`, nothing is
+    /// cached, so that unknown names use no memory. A full cache is emptied; a document above 16 MiB is never cached.
     pub(crate) fn get(
         &mut self,
         resources: &[Arc<Resource>],

@@ -10,12 +10,10 @@ use crate::http::requests::path::IssuerDocument;
 use crate::http::responses::reply::{HttpOutcome, JSON, Reply};
 
 const KEY_SET: &str = "application/jwk-set+json";
-/// The `Cache-Control` header of the metadata and of the key set: clients may keep them for an hour, as in
-/// kube-apiserver.
+/// The `Cache-Control` header of the metadata and of the key set: an hour, as in kube-apiserver.
 const CACHE_CONTROL: &str = "public, max-age=3600";
 
-/// Answers with the metadata or the keys of the issuer of tokens; 404 if the issuer is not a URL and so has no
-/// metadata.
+/// Answers with the metadata or the keys of the token issuer; 404 if the issuer is no URL and so has no metadata.
 pub(crate) fn answer(
     document: IssuerDocument,
     ask: &DocumentRequest<'_>,

@@ -30,8 +30,7 @@ pub(crate) struct DocumentRequest<'a> {
     pub(crate) log_failure: Option<Arc<str>>,
 }
 
-/// Answers a request for a document. Routes that other code answers (`Objects`, `Metrics` and the issuer's) and
-/// `Unknown` get the 404 page for unknown paths.
+/// Answers a request for a document; 404 for `Unknown`, and for routes that other code answers (`Objects`, `Metrics`).
 pub(crate) fn answer(
     route: &PathRoute,
     ask: &DocumentRequest<'_>,
@@ -72,8 +71,7 @@ pub(crate) fn answer(
         // Upstream, the aggregator answers `/apis` and `/apis/<group>`, and accepts every HTTP method.
         PathRoute::Groups => root(ask, resources, AcceptReader::Handler, cache),
         PathRoute::Group(name) => group(name, ask, resources),
-        // As upstream, `/apis/<group>/<version>` refuses methods other than GET only for groups with built-in
-        // resources.
+        // As upstream, methods other than GET on `/apis/<group>/<version>` are refused only for built-in groups.
         PathRoute::Resources { group, .. } if ask.method != "GET" && serves(resources, group) => {
             Err(Status::method_not_allowed().into())
         }
@@ -106,8 +104,7 @@ fn resources_of(
     }
 }
 
-/// Returns whether a group has built-in resources. An unknown path of such a group is answered by a Status, of any
-/// other group by the 404 page.
+/// Returns whether a group has built-in resources; otherwise its unknown paths get the 404 page and no Status.
 pub(crate) fn serves(resources: &[Arc<Resource>], group: &str) -> bool {
     resources
         .iter()

@@ -1,5 +1,4 @@
-//! Machine: requests that make the server act instead of storing an object: `binding`, `eviction`, `token` and other
-//! subresources, and reviews.
+//! Machine: requests that the server acts on instead of storing an object: `binding`, `eviction`, `token`, reviews.
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -81,8 +80,7 @@ pub(crate) fn perform(
     if act == Act::Review {
         let target = ObjectTarget::collection(resource, call.path.namespace.as_deref());
         let answer = registry.review(target, object, &options, now);
-        // A TokenReview counts as a use of its token: the Secret that holds the token gets a label with the day of the
-        // last use.
+        // A TokenReview counts as a use of its token: the token's Secret gets a label with the day of the last use.
         registry.mark_used_secrets(now);
         let answer = sent.settle(registry, answer)?;
         return Ok(Reply::document(201, &answer, media.format));

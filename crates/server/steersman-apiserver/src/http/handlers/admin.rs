@@ -1,7 +1,6 @@
 //! Machine: the endpoints below `/steersman/`, which control faults, the request log and restarts from other processes.
 //!
-//! Requests to these endpoints are neither logged nor affected by faults: a request that removes a fault must get
-//! through (FAULT-3).
+//! Requests to these endpoints are neither logged nor affected by faults, so a fault can be removed (FAULT-3).
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -79,8 +78,7 @@ pub(crate) fn answer(
 
 type Done = Result<(u16, Value), Status>;
 
-/// Plans the fault, or each fault of the list, in the body of a request. If one fault of a list is invalid, plans none
-/// of them.
+/// Plans the fault in the body of a request, or each fault of a list, or none if one of them is invalid.
 fn add(context: &Context, body: &[u8]) -> Done {
     let is_list = body.trim_ascii_start().starts_with(b"[");
     let read = if is_list {

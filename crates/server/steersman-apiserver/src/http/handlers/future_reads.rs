@@ -14,9 +14,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 type VerbOutcome = (HttpOutcome, Vec<String>);
 
-/// Runs a verb, with the calls of webhooks that it needs. If the request is a get, a list or a watch with initial
-/// objects, and asks for a revision in the future, the verb is run again after each change, until the store reaches
-/// this revision or three seconds have passed.
+/// Runs a verb, with the calls of webhooks that it needs. A get, a list or a watch with initial objects at a future
+/// revision runs again after each change, until the store reaches the revision or three seconds have passed.
 ///
 /// Dropping the future abandons the verb, which then has changed nothing.
 pub(crate) async fn run(
@@ -30,11 +29,9 @@ pub(crate) async fn run(
     let limit = Instant::now() + LONGEST_WAIT;
     let mut changes = context.any_change.subscribe();
     loop {
-        // SRV-2: runs the verb once more after the subscription, because a change between the first run and the
-        // subscription is not notified.
+        // SRV-2: runs the verb again after the subscription, because a change before it is not notified.
         let again = context.asking(&mut verb).await;
-        // The clock is checked too: while changes come so fast that `changed` is ready at once, `timeout_at` never
-        // times out.
+        // The clock is checked too: while changes come so fast that `changed` is always ready, `timeout_at` never ends.
         let is_over = Instant::now() >= limit;
         if !is_ahead(&again) || is_over || timeout_at(limit, changes.changed()).await.is_err() {
             return again;

@@ -21,8 +21,7 @@ use crate::http::requests::path::ObjectPath;
 use crate::http::responses::reply::{Answered, HttpOutcome};
 use crate::http::responses::shape::ReplyMaker;
 
-/// The body of a request. A create that stops for webhooks runs again with their answers, and then takes the ignored
-/// fields that its first run found.
+/// The body of a request, with the ignored fields that the first run of a create found, for its later runs.
 pub(crate) struct RequestBody<'a> {
     bytes: &'a [u8],
     /// The unknown and duplicate fields of the object in the body; `None` until a create has looked for them.
@@ -36,8 +35,7 @@ impl<'a> RequestBody<'a> {
     }
 }
 
-/// Carries out a request on objects. Because this function never awaits, a request that is dropped has done all of its
-/// work or none.
+/// Carries out a request on objects. It never awaits, so a request that is dropped has done all of its work or none.
 pub(crate) fn perform(
     registry: &mut Registry,
     call: &ResourceCall<'_>,
@@ -92,8 +90,7 @@ fn face_of(
 ) -> Result<VerbTarget, HttpRefusal> {
     let in_namespace = path.namespace.is_some();
     let misplaced = in_namespace != resource.namespaced;
-    // The path of a collection without a namespace spans all namespaces; for custom resources only in a list or a
-    // watch.
+    // A collection's path without a namespace spans all namespaces; for custom resources only in a list or a watch.
     let spans = if resource.built_in {
         path.name.is_none()
     } else {
@@ -263,8 +260,7 @@ fn allowed_on_custom(
     Ok(verb)
 }
 
-/// Returns the type of a patch by its content type. For built-in kinds, an unknown content type gets the 415 of
-/// upstream's router.
+/// Returns the type of a patch by its content type; for built-in kinds, an unknown one gets the 415 of upstream.
 fn patch_kind(call: &ResourceCall<'_>, resource: &Resource) -> Result<PatchKind, Status> {
     let media_type = negotiate::media_type(call.content_type);
     // Upstream, the handler of custom resources refuses other types, with the list of those that it accepts.

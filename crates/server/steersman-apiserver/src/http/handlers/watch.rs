@@ -24,9 +24,8 @@ use crate::http::responses::reply::WatchBody;
 /// Maximum number of events that are read under one lock of the registry.
 const BATCH: usize = 128;
 
-/// Number of bytes at which a piece of the stream is complete: until then, events are copied into one piece. A first
-/// event of this length is sent without a copy. So a client that reads slowly or never costs at most such a piece and
-/// one event (SRV-WATCH-2).
+/// Number of bytes at which a piece of the stream is complete: until then, events are copied into it. A first event of
+/// this length is not copied. A client that never reads costs at most a piece and one event (SRV-WATCH-2).
 const PIECE: usize = 64 * 1024;
 
 /// How long before its timeout a watch sends its last bookmark.
@@ -36,8 +35,7 @@ struct OpenWatch {
     context: Arc<Context>,
     cursor: WatchCursor,
     encoder: EventEncoder,
-    /// The mode of the watch (live, silent, cut and so on), which tests set, and its waker, which changes of the mode
-    /// and of the watched storage wake.
+    /// The mode of the watch, which tests set, and its waker, for changes of the mode and of the watched storage.
     tap: WatchTap,
     faults: WatchFaults,
     ends: Instant,
@@ -53,14 +51,12 @@ struct OpenWatch {
     asking: Option<BoxFuture<'static, Attempt>>,
 }
 
-/// The stream of a watch, with the bytes of one or more events per item. Drops the watch after its last item, instead
-/// of when its client disconnects.
+/// The stream of a watch, with one or more events per item. Drops the watch after its last item.
 struct Lines(Option<OpenWatch>);
 
 enum Next {
     Say(StepOutcome),
-    /// Waits until the waker of the watch is woken or its timer fires. `WaitSilently`, for a silenced watch, waits for
-    /// the waker alone.
+    /// Waits until the watch's waker is woken or its timer fires; `WaitSilently` (silenced) waits for the waker alone.
     Wait,
     WaitSilently,
     Ask(PendingCalls),
@@ -186,15 +182,13 @@ impl OpenWatch {
         }
     }
 
-    /// Returns the next step of a watch that ends because its listener stops: first the events so far, then a bookmark
-    /// if the client takes bookmarks, then the end (SRV-STOP-1). From the bookmark the client can resume even if a
-    /// restart loses the history before it.
+    /// Returns the next step of a watch that ends because its listener stops: the events so far, then a bookmark if the
+    /// client takes bookmarks, from which it can resume after any restart, then the end (SRV-STOP-1).
     fn next_of_stopped(&mut self) -> Next {
         if self.encoder.is_over() {
             return Next::Say(StepOutcome::End);
         }
-        // If reading the events needs a conversion webhook, the watch ends, because it calls no webhooks once its
-        // listener stops.
+        // A watch calls no webhooks once its listener stops, so it ends if its events need a conversion webhook.
         if self.ready.is_empty() && self.stale && self.take().is_err() {
             return Next::Say(StepOutcome::End);
         }
@@ -205,8 +199,7 @@ impl OpenWatch {
         Next::Say(last.map_or(StepOutcome::End, StepOutcome::LastLine))
     }
 
-    /// Returns whether a watch that waits for a webhook must end, because of its mode. If not, a later change of the
-    /// mode wakes the task.
+    /// Returns whether the mode ends a watch that waits for a webhook. A later change of the mode wakes the task.
     fn is_to_end(&mut self, context: &task::Context<'_>) -> bool {
         while self.poll_waker(context).is_ready() {}
         !matches!(self.tap.mode(), WatchMode::Live | WatchMode::Silent)
@@ -232,8 +225,7 @@ impl OpenWatch {
         }));
     }
 
-    /// Waits until the waker is woken, because there may be new events, and returns `None`; or until the timer fires,
-    /// and returns a bookmark or the end of the watch.
+    /// Waits until the waker is woken for new events (`None`), or the timer fires for a bookmark or the end.
     fn poll_wait(&mut self, context: &mut task::Context<'_>) -> Poll<Option<StepOutcome>> {
         if self.poll_waker(context).is_ready() {
             return Poll::Ready(None);
@@ -245,8 +237,7 @@ impl OpenWatch {
         Poll::Ready(self.bookmark().map(StepOutcome::Line))
     }
 
-    /// Waits until the waker of the watch is woken. SRV-2: also clears the waker before the watch reads events, so that
-    /// a change during the read wakes the watch again.
+    /// Waits until the waker is woken. SRV-2: clears it before the watch reads, so that changes meanwhile wake again.
     fn poll_waker(&mut self, context: &task::Context<'_>) -> Poll<()> {
         ready!(self.tap.waker().poll_woken(context));
         self.stale = true;
@@ -262,8 +253,7 @@ impl OpenWatch {
         Some(self.line(&event))
     }
 
-    /// Sets the timer for the next bookmark: after the interval of bookmarks or, if that is earlier, two seconds before
-    /// the end of the watch.
+    /// Sets the timer for the next bookmark: after their interval, but at least two seconds before the watch ends.
     fn schedule_bookmark(&mut self, now: Instant) {
         let regular = now + self.context.tuning.bookmark_every + self.faults.bookmarks_late;
         let last = self.ends.checked_sub(LAST_BOOKMARK);

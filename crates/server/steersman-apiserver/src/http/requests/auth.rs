@@ -10,12 +10,10 @@ use steersman_apimachinery::status::Status;
 use steersman_auth::{Attributes, Impersonations, User, bearer, wanted};
 use steersman_registry::Registry;
 
-/// The client of a connection, as known before its first request: by its TLS certificate or, in process, as the user of
-/// the service.
+/// The client of a connection before its first request: by its TLS certificate or, in process, as the service's user.
 #[derive(Debug, Clone)]
 pub(crate) enum Caller {
-    /// A client without a certificate that names a user. Its requests without an `Authorization` header are requests of
-    /// this user: over HTTPS the anonymous one.
+    /// The user of all requests without an `Authorization` header: over HTTPS without a certificate the anonymous one.
     Usual(Arc<User>),
     Certificate(Arc<User>),
     BadCertificate,

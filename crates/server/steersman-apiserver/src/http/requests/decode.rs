@@ -1,7 +1,7 @@
 //! Machine: parses request bodies into JSON values. A body that does not parse is refused in the words of Go's parser.
 
 use serde_json::Value;
-use steersman_apimachinery::json::unreadable_kind;
+use steersman_apimachinery::json::{self, unreadable_kind};
 use steersman_apimachinery::status::Status;
 use steersman_apimachinery::{go, yaml};
 use steersman_protobuf::Envelope;
@@ -15,19 +15,6 @@ const SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/r
 
 /// Maximum length of a request body, in bytes: 3 MiB, as in kube-apiserver.
 pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
-
-/// How error messages of `serde_json` begin, each with the words of Go's parser for the same error.
-const PLACES: [(&str, &str); 6] = [
-    (
-        "key must be a string",
-        "looking for beginning of object key string",
-    ),
-    ("expected value", "looking for beginning of value"),
-    ("trailing characters", "after top-level value"),
-    ("expected `:`", "after object key"),
-    ("expected `,` or `}`", "after object key:value pair"),
-    ("expected `,` or `]`", "after array element"),
-];
 
 /// Parses the object in the body of a create or an update; `null` is an empty object.
 pub(crate) fn object(body: &[u8], format: Format, kind: &str) -> Result<Value, Status> {
@@ -73,8 +60,7 @@ fn mishandled(envelope: &Envelope<'_>, kind: &str, why: &str) -> Status {
     ))
 }
 
-/// Builds the refusal of a custom resource that was sent as protobuf: Kubernetes has no protobuf messages for custom
-/// resources.
+/// Builds the refusal of a custom resource in protobuf, for which Kubernetes has no protobuf messages.
 pub(crate) fn no_message(body: &[u8], kind: &str) -> Status {
     const WHY: &str = "object *unstructured.Unstructured does not implement the protobuf \
                        marshalling interface and cannot be encoded to a protobuf message";
@@ -193,67 +179,10 @@ fn mistyped_options(value: &Value) -> Option<String> {
 fn parse(body: &[u8], format: Format) -> Result<Value, String> {
     match format {
         // SRV-3: `serde_json` limits the nesting of values, and returns an error for a body that is nested more deeply.
-        Format::Json => serde_json::from_slice(body).map_err(|error| {
-            let why = go_wording(body, &error);
-            format!("couldn't get version/kind; json parse error: {why}")
-        }),
+        Format::Json => json::parse(body)
+            .map_err(|why| format!("couldn't get version/kind; json parse error: {why}")),
         Format::Yaml => yaml::parse(body),
         Format::Protobuf => Envelope::open(body)?.object(),
-    }
-}
-
-/// Returns a parse error in the words of Go's parser; in those of `serde_json` if Go's are not known.
-fn go_wording(body: &[u8], error: &serde_json::Error) -> String {
-    if error.is_eof() {
-        return "unexpected end of JSON input".to_owned();
-    }
-    let Some(at) = offset_of(body, error.line(), error.column()) else {
-        return error.to_string();
-    };
-    let found = quoted_character(body, at);
-    let text = error.to_string();
-    if text.starts_with("expected ident") {
-        return literal(body, at).unwrap_or(text);
-    }
-    match PLACES.iter().find(|(start, _)| text.starts_with(start)) {
-        Some((_, place)) => format!("invalid character {found} {place}"),
-        None => text,
-    }
-}
-
-/// Returns Go's message about a word that begins like `null`, `true` or `false` and has a wrong character at offset
-/// `at`.
-fn literal(body: &[u8], at: usize) -> Option<String> {
-    for word in ["null", "true", "false"] {
-        for length in (1..word.len()).rev() {
-            let start = at.checked_sub(length);
-            if start.and_then(|start| body.get(start..at)) == Some(&word.as_bytes()[..length]) {
-                let (found, wanted) = (quoted_character(body, at), &word[length..=length]);
-                return Some(format!(
-                    "invalid character {found} in literal {word} (expecting '{wanted}')"
-                ));
-            }
-        }
-    }
-    None
-}
-
-/// Returns the byte offset of a line and a column, both counted from 1.
-fn offset_of(body: &[u8], line: usize, column: usize) -> Option<usize> {
-    let mut start = 0;
-    for _ in 1..line {
-        start += body.get(start..)?.iter().position(|byte| *byte == b'\n')? + 1;
-    }
-    (start + column)
-        .checked_sub(1)
-        .filter(|at| *at < body.len())
-}
-
-fn quoted_character(body: &[u8], at: usize) -> String {
-    match body.get(at) {
-        Some(b'\'') => r"'\''".to_owned(),
-        Some(byte) => format!("'{}'", char::from(*byte).escape_default()).replace("\\\"", "\""),
-        None => "''".to_owned(),
     }
 }
 

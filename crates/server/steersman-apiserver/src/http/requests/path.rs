@@ -31,8 +31,7 @@ pub(crate) enum PathRoute {
     OpenApiV2,
     /// `/openapi/v3`: the paths of the OpenAPI v3 documents.
     OpenApiIndex,
-    /// `/openapi/v3/<path>`: the OpenAPI v3 document of a group version, for instance `apis/apps/v1`. The path may be
-    /// unserved.
+    /// `/openapi/v3/<path>`: the OpenAPI v3 document of a group version, such as `apis/apps/v1`, served or not.
     OpenApi(String),
     Issuer(IssuerDocument),
     Objects(ObjectPath),

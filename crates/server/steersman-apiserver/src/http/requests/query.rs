@@ -13,8 +13,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Parses the text after the question mark of a URL. As in Go, parameters with broken escapes, such as `%zz`, are
-    /// left out.
+    /// Parses the query of a URL. As in Go, parameters with broken escapes, such as `%zz`, are left out.
     pub(crate) fn parse(query: Option<&str>) -> Self {
         let pairs = query
             .unwrap_or_default()
@@ -149,8 +148,7 @@ impl Query {
         }
     }
 
-    /// Returns the options of a list, or of the list of objects that a deletecollection deletes. Also checks
-    /// `timeoutSeconds`.
+    /// Returns the options of a list or of a deletecollection, which lists. Also checks `timeoutSeconds`.
     pub(crate) fn list_options(&self) -> Result<ListQuery, Status> {
         self.timeout_seconds()?;
         self.watch_options()

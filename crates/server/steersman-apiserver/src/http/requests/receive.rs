@@ -12,8 +12,7 @@ use steersman_apimachinery::status::Status;
 
 use crate::http::requests::decode::LIMIT;
 
-/// Maximum number of bytes that are read and dropped of a body above the size limit. `DRAIN_FOR` is the maximum time
-/// for that.
+/// Maximum number of bytes that are read and dropped of a body above the size limit, for at most `DRAIN_FOR`.
 const DRAINED: usize = 64 * 1024 * 1024;
 const DRAIN_FOR: Duration = Duration::from_secs(5);
 

@@ -59,8 +59,7 @@ impl ResponseBody {
         Self { content, packing }
     }
 
-    /// Returns the body compressed with gzip: a whole body or a list as one gzip member, a stream as one member per
-    /// piece.
+    /// Returns the body compressed with gzip, as one gzip member, or for a stream as one member per piece.
     pub(crate) fn compressed(mut self) -> Self {
         self.packing = match self.content {
             BodyContent::Whole(_) | BodyContent::List { .. } => {

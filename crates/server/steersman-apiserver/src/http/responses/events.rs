@@ -50,8 +50,7 @@ impl EventEncoder {
         }
     }
 
-    /// Returns whether the watch must end, because an object could not be encoded and an `ERROR` event was sent
-    /// instead.
+    /// Returns whether the watch must end, because an `ERROR` event replaced an object that could not be encoded.
     pub(crate) fn is_over(&self) -> bool {
         self.over
     }
@@ -113,8 +112,7 @@ impl EventEncoder {
         }
     }
 
-    /// Returns `frame`, the bytes of an event. If the object could not be encoded, returns the bytes of an `ERROR`
-    /// event, after which the watch ends.
+    /// Returns `frame`, an event; if the object could not be encoded, an `ERROR` event, after which the watch ends.
     fn or_end(&mut self, frame: Result<Bytes, Status>) -> Bytes {
         frame.unwrap_or_else(|why| {
             self.over = true;

@@ -87,8 +87,7 @@ impl Reply {
         Ok(self)
     }
 
-    /// Creates an answer with a JSON value, encoded in the negotiated format. A value that cannot be encoded as
-    /// protobuf is answered by 500.
+    /// Creates an answer with a JSON value in the negotiated format; 500 if protobuf cannot encode the value.
     pub(crate) fn document(code: u16, document: &serde_json::Value, format: Format) -> Self {
         match format {
             Format::Json => Self::new(code, JSON, format!("{document}\n")),
@@ -115,8 +114,7 @@ impl Reply {
                 let value = serde_json::to_value(status).unwrap_or_default();
                 Self::document(code, &value, format)
             }
-            // A test may inject a fault with a Status that protobuf cannot encode, for example with a large number. It
-            // is sent as JSON.
+            // The Status of an injected fault may not be encodable in protobuf (a large number). It is sent as JSON.
             Format::Protobuf => match protobuf::status(status) {
                 Ok(bytes) => Self::new(code, PROTOBUF, bytes),
                 Err(_) => json(),

@@ -17,8 +17,7 @@ use crate::http::responses::reply::{Answered, JSON, Reply, ReplyBody};
 
 /// Makes replies in the requested shape (whole object, Table or metadata). Ages in Tables are counted until `now`.
 ///
-/// As in a kube-apiserver, a shape that cannot be produced is refused only when the answer is
-/// written, after the request was carried out.
+/// As in a kube-apiserver, an impossible shape is refused only after the request was carried out.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplyMaker {
     pub(crate) media: Media,
@@ -202,8 +201,7 @@ impl ReplyMaker {
     }
 }
 
-/// Builds the metadata of a list. With `always_continue`, as in lists of custom resources, an empty `continue` is
-/// written.
+/// Builds the metadata of a list. `always_continue` writes an empty `continue`, as in lists of custom resources.
 fn list_metadata(page: &StoredPage, always_continue: bool) -> Value {
     let mut metadata = json!({});
     if page.revision > 0 {

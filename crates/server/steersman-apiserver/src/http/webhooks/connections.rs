@@ -104,8 +104,7 @@ impl IdlePool {
         });
     }
 
-    /// Closes the idle connections that have expired, and returns when the next of the others expires; `None` if none
-    /// is left.
+    /// Closes the idle connections that have expired, and returns when the next one expires; `None` if none is left.
     fn sweep(&mut self) -> Option<Instant> {
         self.close_expired();
         let oldest = self.by_peer.values().flatten().map(|idle| idle.since).min();
@@ -136,8 +135,7 @@ pub(crate) async fn connect(peer: &Peer) -> Result<Connection, String> {
     let stream = TcpStream::connect((host.as_str(), *port))
         .await
         .map_err(|error| undialled(host, *port, &error))?;
-    // Turns off Nagle's algorithm, with which the end of an AdmissionReview may wait until the webhook has acknowledged
-    // the part before.
+    // With Nagle's algorithm, the end of an AdmissionReview may wait until the webhook acknowledged the part before.
     stream
         .set_nodelay(true)
         .map_err(|error| error.to_string())?;
@@ -152,8 +150,7 @@ pub(crate) async fn connect(peer: &Peer) -> Result<Connection, String> {
 }
 
 impl Connection {
-    /// Sends a request, and returns the result of `read` on the response. Of the URL only the path and the query are
-    /// sent; the caller sets the `Host` header.
+    /// Sends a request with the path of the URL and the caller's `Host` header, and returns the result of `read`.
     ///
     /// # Errors
     /// A description of the problem. The webhook may have received the request.

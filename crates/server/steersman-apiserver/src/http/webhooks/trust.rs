@@ -32,9 +32,8 @@ pub(crate) struct Trust {
 struct Refused(String);
 
 impl Trust {
-    /// Creates a verifier that trusts the certificates of a bundle in PEM, and none if the bundle is empty. The
-    /// certificate of a webhook must be valid for the host of the call or for `also`, a second host. PEM blocks that
-    /// are no certificates are ignored.
+    /// Creates a verifier that trusts the certificates of a PEM bundle; blocks that are no certificates are ignored. A
+    /// webhook's certificate must be valid for the host of the call or for `also`, a second host.
     pub(crate) fn of(
         bundle: &[u8],
         also: Option<String>,
@@ -80,8 +79,7 @@ impl Trust {
         let chain = pool.chain(&leaf).map_err(refused)?;
         let mut authorities = chain.iter().skip(1);
         if authorities.any(|one| !matches!(one.name_constraints(), Ok(None))) {
-            // The checks above ignore name constraints. If an authority of the chain has some, webpki checks the
-            // certificate too.
+            // The checks above ignore name constraints. If an authority of the chain has some, webpki checks them.
             let checked = self.check_by_webpki(shown, others, name, now);
             checked.map_err(|_| {
                 refused(format!(

@@ -71,8 +71,7 @@ pub(super) fn count_before(files: &[(u64, String)], number: u64) -> usize {
 pub(super) fn read<F: Folder>(folder: &F, path: &Path) -> Outcome<Option<SavedState>> {
     let failed = |source: std::io::Error| FlagFile::new("--data-dir", path).problem(source);
     let files = log_files(folder).map_err(failed)?;
-    // If a process died between the two renames of a save, the folder has only the previous save, under the name
-    // `BEFORE`.
+    // A process that died between the two renames of a save left only the previous save, as `BEFORE`.
     let mut found = None;
     for name in [STATE, BEFORE] {
         if let Some(text) = folder.read(name).map_err(failed)? {

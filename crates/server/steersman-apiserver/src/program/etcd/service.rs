@@ -31,8 +31,7 @@ use crate::program::data::{DataDir, LogWriter, SavedGroup};
 use crate::program::durability::Durability;
 use crate::program::problem::chain;
 
-/// How long an attach request waits for the connection of the previous kube-apiserver to close, if its process has
-/// ended.
+/// How long an attach request waits for the connection of a previous kube-apiserver that has ended to close.
 const CLOSING: Duration = Duration::from_secs(2);
 /// Pause of a listener after the operating system failed to accept a connection.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -104,8 +103,7 @@ impl EtcdService {
         let holder = request.headers().get(HOLDER);
         let holder = holder.and_then(|value| value.to_str().ok());
         let holder = holder.unwrap_or("an unknown process");
-        // Waits until the previous kube-apiserver is detached: one that was killed and started again may attach before
-        // the end of its old connection is noticed.
+        // A kube-apiserver that was killed and started again may attach before its old connection is detached.
         let _ = tokio::time::timeout(CLOSING, self.freed()).await;
         // Random, so that another process cannot guess the number.
         let number = RandomState::new().build_hasher().finish();
@@ -237,8 +235,7 @@ impl EtcdService {
     }
 }
 
-/// Runs `work` to its end, also if the client of the request is killed, so that the state in memory and the files are
-/// the same (WAL-2).
+/// Runs `work` to its end, even if the client is killed, so that the state in memory equals the files (WAL-2).
 async fn to_its_end(
     work: impl Future<Output = Result<(), EtcdRefusal>> + Send + 'static,
 ) -> EtcdOutcome {
@@ -257,8 +254,7 @@ async fn body_of(request: Request<Incoming>) -> Result<Bytes, EtcdRefusal> {
     Ok(body.to_bytes())
 }
 
-/// The body of the answer to an attach request. It does not end; when its connection ends it is dropped, which detaches
-/// the kube-apiserver (SRV-ETCD-1).
+/// The endless body of the answer to an attach request. Its drop detaches the kube-apiserver (SRV-ETCD-1).
 struct OpenBody {
     service: Arc<EtcdService>,
     number: u64,

@@ -53,8 +53,7 @@ impl AuditLog {
         })
     }
 
-    /// Appends the events of requests until the token is cancelled, and then once more, so that the last requests are
-    /// in the log.
+    /// Appends the events of requests until the token is cancelled, and then once more for the last requests.
     pub(super) async fn run(mut self, server: ApiServer, stop: CancellationToken) {
         let mut writes = every(WRITE);
         loop {

@@ -13,8 +13,7 @@ use crate::program::flags::PlayedPart;
 const PORT: &str = "6443";
 /// The environment variable that names the simulated parts of a cluster.
 const PLAY: &str = "STEERSMAN_PLAY";
-/// The environment variable with the path of a file of faults, such as failing or delayed requests, that the server
-/// injects from its start.
+/// The environment variable with the path of a file of faults that the server injects from its start.
 pub(super) const FAULTS: &str = "STEERSMAN_FAULTS";
 /// The one entry of `--runtime-config` that has an effect.
 const MIGRATIONS: &str = "storagemigration.k8s.io/v1beta1";

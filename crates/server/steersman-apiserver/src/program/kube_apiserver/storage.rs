@@ -140,8 +140,7 @@ impl Storage {
 
     async fn save_if_changed(&mut self, server: &ApiServer) -> Outcome {
         let revision = server.revision();
-        // An etcd that was started again has an older state than this server, so it needs a save even if nothing has
-        // changed.
+        // An etcd that was started again has an older state than this server, so it needs a save in any case.
         let is_new = self.link.attach_again().await?;
         if is_new || self.saved != Some(revision) {
             self.link.save(server).await?;
@@ -177,8 +176,7 @@ async fn keep_log(link: Arc<EtcdLink>, log: WriteAheadLog, server: ApiServer) ->
 #[derive(Default)]
 struct EtcdAppender {
     connection: Option<AppendConnection>,
-    /// Whether the etcd was started again, so that it may lack transactions before the next group and needs a snapshot
-    /// first.
+    /// Whether the etcd was started again, and so needs a snapshot before the next group of transactions.
     needs_snapshot: bool,
 }
 
@@ -234,8 +232,7 @@ fn recovery(url: &str, state: &EtcdState) -> Outcome<Recovery> {
     Ok(recovery)
 }
 
-/// Attaches to the etcd at an address. Tries again for `START`, because an etcd that was started at the same time may
-/// not listen yet.
+/// Attaches to the etcd at an address. Tries again for `START`, as an etcd that is starting may not listen yet.
 async fn attach_when_it_listens(address: &str) -> AttachOutcome {
     let deadline = Instant::now() + START;
     loop {

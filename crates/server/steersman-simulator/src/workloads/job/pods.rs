@@ -21,7 +21,6 @@ use crate::state::facts::{
 
 /// The delay before a Pod is replaced after the first failure. It doubles with each further failure.
 const BACKOFF: Duration = Duration::from_secs(10);
-/// The maximum delay before a failed Pod is replaced.
 const MAX_BACKOFF: Duration = Duration::from_secs(600);
 /// The environment variable that tells the containers of a Pod its completion index.
 const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";

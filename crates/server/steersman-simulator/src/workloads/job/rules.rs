@@ -1,5 +1,4 @@
-//! Words: the rules in the spec of a Job about its Pods: the failure policy, the success policy, and the backoff limit
-//! per index.
+//! Words: the rules of a Job about its Pods: failure policy, success policy, and backoff limit per index.
 
 use serde_json::Value;
 use steersman_store::Stored;

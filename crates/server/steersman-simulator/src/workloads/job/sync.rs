@@ -10,7 +10,7 @@ use super::indexes::Indexes;
 use super::rules::{FailureEffect, ends_index, failure_effect, failures_of, index_of, is_failed};
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    SimulatedKind, condition, count, is_condition_true, is_terminating, is_tracked, items, number,
+    SimulatedKind, condition, count, has_ended, is_condition_true, is_tracked, items, number,
     stage_of, text, time,
 };
 
@@ -135,11 +135,7 @@ impl TurnContext<'_> {
         let lives = |pod: &&Arc<Stored>| stage_of(pod.lean()).is_active();
         let active: Vec<Arc<Stored>> = pods.iter().filter(lives).cloned().collect();
         let is_ready = |pod: &&Arc<Stored>| is_condition_true(pod.lean(), "Ready");
-        let ends = |pod: &&Arc<Stored>| {
-            let phase = text(&pod.lean()["status"], "phase");
-            let deleted = is_terminating(pod);
-            deleted && !matches!(phase, "Succeeded" | "Failed")
-        };
+        let ends = |pod: &&Arc<Stored>| pod.is_terminating() && !has_ended(pod.lean());
         let indexed = job.lean()["spec"]["completionMode"] == "Indexed";
         let mut sync = JobSync {
             ready: count(active.iter().filter(is_ready).count()),

@@ -16,10 +16,9 @@ use super::sync::{JobEnd, JobSync, UncountedPods};
 use crate::actions::turn_context::TurnContext;
 use crate::pods::owned_pods::set_condition;
 use crate::state::facts::{
-    SimulatedKind, cloned_items, count, is_condition_true, is_terminating, is_tracked, number, text,
+    SimulatedKind, cloned_items, count, is_condition_true, is_tracked, number, text,
 };
 
-/// The time until a Job tries again after the server refused its status.
 const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 impl TurnContext<'_> {
@@ -98,7 +97,7 @@ impl TurnContext<'_> {
         end: Option<&JobEnd>,
     ) -> (Vec<Arc<Stored>>, bool) {
         let job = sync.job.lean();
-        let terminating = is_terminating(&sync.job);
+        let terminating = sync.job.is_terminating();
         let valid = |pod: &Stored| index_of(pod.lean()).filter(|at| *at < sync.completions());
         let mut pods: Vec<&Arc<Stored>> = sync.pods.iter().collect();
         pods.retain(|pod| is_tracked(pod.lean()));

@@ -17,8 +17,7 @@ use crate::http::requests::negotiate::{self, Format};
 use crate::http::responses::reply::{Answered, Reply};
 
 impl ObjectCall<'_> {
-    /// Creates the object in the body. If an earlier run of this create stopped to call webhooks, and the registry has
-    /// not changed since, continues it.
+    /// Creates the object in the body. Continues an earlier run that called webhooks if the registry has not changed.
     pub(super) fn create(&self, registry: &mut Registry, body: &mut RequestBody<'_>) -> Answered {
         let target = ObjectTarget {
             name: "",
@@ -66,8 +65,7 @@ impl ObjectCall<'_> {
                 return Ok(Reply::status(&status, self.maker.media.format));
             }
             Deleted::Last(object) => (200, object),
-            // As upstream, an object that is not removed yet is answered 202 only for the deprecated `orphanDependents:
-            // false`.
+            // As upstream, an object not removed yet is answered 202 only for the deprecated `orphanDependents: false`.
             Deleted::Held(object) if options.orphan_dependents == Some(false) => (202, object),
             Deleted::Held(object) => (200, object),
         };
@@ -81,8 +79,7 @@ impl ObjectCall<'_> {
         self.maker.page(self.target.resource, page)
     }
 
-    /// Parses the object in the body, and finds its unknown and duplicate fields. Before that, checks the options in
-    /// the query.
+    /// Checks the options in the query, parses the object in the body, and finds its unknown and duplicate fields.
     fn object_body<'a>(
         &self,
         options_kind: &str,

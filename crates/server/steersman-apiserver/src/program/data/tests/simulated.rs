@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::folder::{Folder, OpenFile};
+use crate::program::data::folder::{Folder, OpenFile};
 
 /// A folder in memory that records every operation, so that tests can replay any part of the operations.
 #[derive(Debug, Clone, Default)]
