@@ -153,11 +153,7 @@ impl<K: Object> Store<K> {
         let indexer = self.shared.indexer.read();
         let mut found = ListCollector::new();
         let (version, unreadable) = self.look(&indexer, query, |entry| found.push(entry))?;
-        Ok(LazyList {
-            pending: found.end(),
-            version,
-            unreadable,
-        })
+        Ok(found.end(version, unreadable))
     }
 
     /// Returns the entries that a query selects, at one version. Nothing is decoded.
@@ -243,9 +239,9 @@ impl<K: Object> Store<K> {
             let mut found = ListCollector::new();
             having(view, name, value, namespace, |entry| found.push(entry))
                 .map_err(|name| self.no_such_index(name, Some(view)))?;
-            found.end()
+            found.end(indexer.version().clone(), None)
         };
-        Ok(found.whole())
+        Ok(found.end().objects)
     }
 
     /// Returns whether the view of this reader has an index of this name, so that lists by that index do not fail.
