@@ -250,7 +250,8 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         queued: sender.length(),
     };
     let request_metrics = RequestMetrics::new(core.counters.clone());
-    let driver = Reflector::new(list_watch, sender, host, &core.options, request_metrics);
+    let options = core.options.clone();
+    let driver = Reflector::new(list_watch, sender, host, options, request_metrics);
     let mut applied = Vec::new();
     let apply = async {
         while let Some(batch) = receiver.recv_batch().await {
