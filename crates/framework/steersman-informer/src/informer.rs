@@ -28,32 +28,7 @@ use crate::untyped_informer::UntypedInformer;
 /// A server that refuses, fails or is away is not an error but a [`InformerState`]: the informer repeats
 /// its requests, and its objects stay readable (REFL-2).
 ///
-/// ```
-/// use k8s_openapi::api::core::v1::Namespace;
-/// use steersman_api::{ApiListWatch, ClientConfig};
-/// use steersman_apiserver::ApiServer;
-/// use steersman_informer::{Delivery, Informer, InformerOptions};
-/// use steersman_object::{Kind, ObjectKey};
-/// use tokio_util::sync::CancellationToken;
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let server = ApiServer::builder().build();
-/// let connection = ClientConfig::in_process(server.service(), "default");
-/// let kind = Kind::of::<Namespace>();
-///
-/// let namespaces = Informer::<Namespace>::new(kind.clone(), InformerOptions::new());
-/// let list_watch = ApiListWatch::new(connection.client()?, kind, None);
-/// tokio::spawn(namespaces.run(list_watch, CancellationToken::new()));
-///
-/// let mut subscription = namespaces.subscribe();
-/// while let Some(Delivery::Event(event)) = subscription.next().await {
-///     println!("{}", event.key());
-/// }
-/// assert!(namespaces.store().get(&ObjectKey::cluster_scoped("default")).is_some());
-/// # Ok(())
-/// # }
-/// ```
+/// The [documentation of the crate](crate) has an example.
 #[derive(Clone, derive_more::Debug)]
 #[debug(
     "Informer {{ kind: {:?}, as: {:?}, state: {:?}, .. }}",

@@ -8,7 +8,7 @@ use parking_lot::RwLockWriteGuard;
 use steersman_api::{Decoded, Malformed, Projection};
 use steersman_object::ResourceVersion;
 
-use super::{Core, RunState, StoreWriter, projection_index};
+use super::{Core, RunState, StoreWriter};
 use crate::chunked_vec::ChunkedVec;
 use crate::clock::now;
 use crate::delta::{Arrived, Delta};
@@ -189,7 +189,7 @@ impl Core {
         }
         for needs in Projection::ALL {
             if needs <= projection {
-                self.synced[projection_index(needs)].store(true, Ordering::Release);
+                self.synced[needs as usize].store(true, Ordering::Release);
             }
         }
         self.progress

@@ -3,7 +3,7 @@
 use parking_lot::MutexGuard;
 
 use super::problem_log::LogLine;
-use super::{Core, RunState, StoreWriter, projection_index};
+use super::{Core, RunState, StoreWriter};
 use crate::clock::now;
 use crate::reflector::step::RequestProblem;
 use crate::state::{InformerState, Reason};
@@ -83,7 +83,7 @@ impl Core {
                 (RunState::Running, None, true) => InformerState::Synced,
                 (RunState::Running, None, false) => InformerState::Syncing,
             };
-            self.states[projection_index(needs)].send_if_modified(|now| {
+            self.states[needs as usize].send_if_modified(|now| {
                 let modified = *now != state;
                 *now = state;
                 modified
