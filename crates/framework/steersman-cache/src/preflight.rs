@@ -18,7 +18,6 @@ use crate::error::Error;
 use crate::failure_advice::Advice;
 use crate::informer_map::InformerKey;
 use crate::preflight_report::{MissingRule, Preflight};
-use crate::shared::has_kind;
 
 /// The verbs of an informer, and `get` for clients that read one object live, for example after a conflict.
 const VERBS: [&str; 3] = ["get", "list", "watch"];
@@ -114,14 +113,7 @@ impl Cache {
                 gvk: coverage.kind().gvk().clone(),
                 namespace: namespace.clone(),
             };
-            let advice = Advice {
-                coverage: Arc::clone(coverage),
-                namespace,
-                credentials: Arc::default(),
-                server: self.shared.server_problem.clone(),
-                is_installed: has_kind(&self.shared.installed, &informer_key.gvk),
-            };
-            all.insert(informer_key, advice);
+            all.insert(informer_key, self.shared.advice(coverage, namespace));
         };
         for (kind, options) in self.shared.options.objects.values() {
             if !options.is_uncached() {

@@ -1,7 +1,5 @@
 //! Handle: reads the objects of one kind as one type.
 
-mod point_read;
-
 use std::any::type_name;
 use std::borrow::Cow;
 use std::future::Future;
@@ -19,9 +17,6 @@ use crate::error::{Error, absent_is_none};
 use crate::listed::{Listed, Versions};
 use crate::metrics::Verb;
 use crate::shared::{NamespacedInformer, SharedCache};
-
-pub(crate) use point_read::get;
-use point_read::malformed;
 
 /// Reads of one kind as `K`: `DynamicObject` for a kind known only at runtime, metadata, or a type of the caller. Cheap
 /// to clone.
@@ -427,7 +422,7 @@ impl<K: Object> Reads<K> {
     }
 
     fn malformed(&self, problem: Malformed) -> Error {
-        malformed(self.kind(), problem)
+        Error::malformed(self.kind(), problem)
     }
 
     fn select(&self, informer: &Informer<K>, query: &ListOptions) -> Result<EntryList<K>, Error> {
@@ -450,4 +445,23 @@ impl<K: Object> Reads<K> {
             index: index.to_owned(),
         }
     }
+}
+
+/// Reads one object from the informer that holds it.
+pub(crate) async fn get<K: Object>(
+    shared: &SharedCache,
+    coverage: &Coverage,
+    key: &ObjectKey,
+    caller: &'static Location<'static>,
+) -> Result<Arc<K>, Error> {
+    let (kind, namespace) = (coverage.kind(), coverage.informer_for(key)?);
+    let informer = shared.readable::<K>(coverage, namespace.clone(), Some(Verb::Get), caller);
+    let found = informer.await?.as_store().try_get(&key.placed(kind));
+    // An object that does not decode is an error, because callers would clean up after an absent object.
+    let found = found.map_err(|problem| Error::malformed(kind, problem))?;
+    found.ok_or_else(|| Error::NotFound {
+        kind: kind.clone(),
+        key: key.placed(kind).into_owned(),
+        scoped_by: coverage.scoped_by_in(namespace.as_deref()),
+    })
 }
