@@ -190,9 +190,8 @@ impl Coverage {
         Ok(())
     }
 
-    /// Returns whether the informer of the key's namespace holds an object with this key and these
-    /// labels (RYOW-4, RYOW-8). `labels` is `None` if they are unknown. Returns `None` if no
-    /// informer covers the namespace.
+    /// Returns whether the informer of the key's namespace holds an object with this key and these labels (RYOW-4,
+    /// RYOW-8). `labels` is `None` if they are unknown. Returns `None` if no informer covers the namespace.
     pub(crate) fn membership(
         &self,
         key: &ObjectKey,

@@ -1,5 +1,4 @@
-//! An in-memory cache of Kubernetes objects: one informer per kind, shared by all readers and
-//! controllers.
+//! An in-memory cache of Kubernetes objects: one informer per kind, shared by all readers and controllers.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Namespace;
@@ -29,10 +28,9 @@
 //! informer declared later starts at once. There is one informer for each pair of kind and
 //! namespace that the options name, however many controllers and readers use it (CACHE-1).
 //!
-//! Typed, dynamic and metadata-only reads are views of that informer: [`Cache::get`] and
-//! [`Cache::list`] read by Rust type, [`Cache::of`] reads a kind known only at runtime as any type,
-//! and [`Cache::metadata`] reads metadata. The informer requests metadata only, until a reader
-//! needs whole objects.
+//! Typed, dynamic and metadata-only reads are views of that informer: [`Cache::get`] and [`Cache::list`] read by Rust
+//! type, [`Cache::of`] reads a kind known only at runtime as any type, and [`Cache::metadata`] reads metadata. The
+//! informer requests metadata only, until a reader needs whole objects.
 //!
 //! Results of a read:
 //!

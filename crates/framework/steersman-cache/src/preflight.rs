@@ -28,10 +28,9 @@ const EVENT_VERBS: [&str; 2] = ["create", "patch"];
 const CLUSTER_EVENTS: &str = "default";
 
 impl Cache {
-    /// Checks whether the server serves the declared kinds and whether the credentials of
-    /// `client_config` permit reading them in their cached namespaces. Sends one
-    /// SelfSubjectAccessReview per verb and informer, and one discovery request per group. Starts
-    /// no informer.
+    /// Checks whether the server serves the declared kinds and whether the credentials of `client_config` permit
+    /// reading them in their cached namespaces. Sends one SelfSubjectAccessReview per verb and informer, and one
+    /// discovery request per group. Starts no informer.
     ///
     /// If a field selector of a kind requires `metadata.name`, the check is for that name, and a
     /// missing rule has `resourceNames`: such a rule permits a list or watch under that selector.

@@ -22,8 +22,7 @@ use crate::shared::{NamespacedInformer, SharedCache};
 /// to clone.
 ///
 /// Created by [`Cache::of`](crate::Cache::of), [`Cache::typed`](crate::Cache::typed) and
-/// [`Cache::metadata`](crate::Cache::metadata). All reads of a kind share its informers, whatever
-/// their type.
+/// [`Cache::metadata`](crate::Cache::metadata). All reads of a kind share its informers, whatever their type.
 ///
 /// # Cancel safety
 ///
@@ -67,14 +66,12 @@ impl<K: Object> Reads<K> {
         self.coverage.kind()
     }
 
-    /// Returns whether reads of the kind are served from memory; false if the options declare the
-    /// kind `uncached`.
+    /// Returns whether reads of the kind are served from memory; false if the options declare the kind `uncached`.
     pub fn is_cached(&self) -> bool {
         self.shared.is_cached(&self.coverage)
     }
 
-    /// Returns the informers of the kind and declares it, like
-    /// [`Cache::informers`](crate::Cache::informers).
+    /// Returns the informers of the kind and declares it, like [`Cache::informers`](crate::Cache::informers).
     ///
     /// # Errors
     ///

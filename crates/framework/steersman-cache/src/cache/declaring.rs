@@ -46,8 +46,7 @@ impl Cache {
 
     /// Registers a field index named `name` with at most one value per object.
     ///
-    /// May be called before or after the cache runs, once per name. `value` must depend on the
-    /// object alone.
+    /// May be called before or after the cache runs, once per name. `value` must depend on the object alone.
     ///
     /// # Errors
     ///
@@ -60,8 +59,7 @@ impl Cache {
         self.register(name, value)
     }
 
-    /// Registers a field index like [`index_field`](Self::index_field), with any number of values
-    /// per object.
+    /// Registers a field index like [`index_field`](Self::index_field), with any number of values per object.
     ///
     /// # Errors
     ///
@@ -119,8 +117,7 @@ impl Cache {
         self.each::<K>(label, move |informer| informer.index_label(&name))
     }
 
-    /// Indexes all labels, so that the cost of a list under a label selector is proportional to its
-    /// result.
+    /// Indexes all labels, so that the cost of a list under a label selector is proportional to its result.
     ///
     /// # Errors
     ///
