@@ -75,7 +75,6 @@
 //! - [`preflight_report`] has [`Preflight`], the permissions that the cache lacks, and proposes the missing rules.
 //! - [`cache`] has [`Cache`], the handle.
 //! - [`preflight`] asks the server for the permissions of the cache before the start.
-//! - [`removal`] removes informers from a running cache.
 //! - [`internal`]: the methods that only other crates of this workspace call.
 
 pub mod unsynced;
@@ -99,7 +98,6 @@ pub mod reads;
 pub mod preflight_report;
 pub mod cache;
 pub mod preflight;
-pub mod removal;
 #[doc(hidden)]
 pub mod internal;
 

@@ -18,7 +18,7 @@ const DECODED: usize = 64 << 20;
 /// The options of a [`Cache`](crate::Cache).
 ///
 /// The options are not checked against a cluster. [`Cache::new`](crate::Cache::new) refuses contradictory options.
-#[derive(Clone, Debug)]
+#[derive(Clone, derive_more::Debug)]
 #[must_use]
 pub struct CacheOptions {
     pub(crate) namespaces: Namespaces,
@@ -30,7 +30,8 @@ pub struct CacheOptions {
     pub(crate) linger: Option<Duration>,
     pub(crate) decoded_budget: Option<usize>,
     pub(crate) metrics: Option<CacheMetrics>,
-    pub(crate) on_watch_error: OnWatchError,
+    #[debug(skip)]
+    pub(crate) on_watch_error: Option<OnWatchError>,
     pub(crate) seed: Option<u64>,
     pub(crate) objects: BTreeMap<Gvk, (Kind, ByObject)>,
 }
@@ -84,7 +85,7 @@ impl CacheOptions {
             linger: Some(Duration::from_secs(600)),
             decoded_budget: Some(DECODED),
             metrics: None,
-            on_watch_error: OnWatchError::default(),
+            on_watch_error: None,
             seed: None,
             objects: BTreeMap::new(),
         }
@@ -176,7 +177,7 @@ impl CacheOptions {
     /// Sets a hook that is called after each failed request attempt of an informer, see
     /// [`WatchError`]. The hook runs in the informer's task: it must neither block nor panic.
     pub fn on_watch_error(mut self, hook: impl Fn(&WatchError) + Send + Sync + 'static) -> Self {
-        self.on_watch_error = OnWatchError(Some(Arc::new(hook)));
+        self.on_watch_error = Some(Arc::new(hook));
         self
     }
 

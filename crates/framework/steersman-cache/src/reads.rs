@@ -8,7 +8,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use steersman_api::Malformed;
-use steersman_informer::{EntryList, Informer, Subscription, UncachedObject};
+use steersman_informer::{Informer, Subscription, UncachedObject};
 use steersman_object::{Kind, ListOptions, Object, ObjectKey, ResourceVersion};
 use tokio::task::coop;
 
@@ -220,7 +220,7 @@ impl<K: Object> Reads<K> {
             }
             versions.push((namespace, found.version));
         }
-        Ok(Listed::new(items, versions))
+        Ok(Listed { items, versions })
     }
 
     /// Calls `f` with each selected object without collecting the objects, and returns the resource versions of the
@@ -361,7 +361,8 @@ impl<K: Object> Reads<K> {
             };
             let (objects, version, unreadable): (Vec<_>, _, _) = match informer {
                 Some(informer) => {
-                    let selected = self.select(&informer, &query)?;
+                    let selected = informer.as_store().list_entries(&query);
+                    let selected = selected.map_err(|_| self.unknown_index(&informer, &query))?;
                     let objects = selected.entries.into_iter().map(UncachedObject::from);
                     (objects.collect(), selected.version, selected.unreadable)
                 }
@@ -420,11 +421,6 @@ impl<K: Object> Reads<K> {
 
     fn malformed(&self, problem: Malformed) -> Error {
         Error::malformed(self.kind(), problem)
-    }
-
-    fn select(&self, informer: &Informer<K>, query: &ListOptions) -> Result<EntryList<K>, Error> {
-        let selected = informer.as_store().list_entries(query);
-        selected.map_err(|_| self.unknown_index(informer, query))
     }
 
     fn unknown_index(&self, informer: &Informer<K>, query: &ListOptions) -> Error {

@@ -393,7 +393,7 @@ impl SharedCache {
 
     fn informer_options(&self, advice: &Advice, informer_key: &InformerKey) -> InformerOptions {
         let (options, coverage) = (&self.options, &advice.coverage);
-        let hook = options.on_watch_error.0.clone();
+        let hook = options.on_watch_error.clone();
         let advice = advice.clone();
         let (written_versions, gvk) =
             (Arc::clone(&self.written_versions), informer_key.gvk.clone());
