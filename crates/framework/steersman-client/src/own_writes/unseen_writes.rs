@@ -13,7 +13,7 @@ mod note;
 
 pub(crate) use filter::Filter;
 pub(crate) use kept_answer::{AnswerBudget, KeptAnswer};
-pub(crate) use note::{CacheState, Note, StoredObject};
+pub(crate) use note::Note;
 pub(crate) use question::{Question, UncertainObject};
 
 /// While fewer writes than this are remembered, those that the cache has seen are kept for [`SWEEP_AFTER`].

@@ -10,8 +10,8 @@ use steersman_object::{Gvk, Kind, ObjectKey, ResourceVersion};
 use tokio::time::Instant;
 
 use super::unseen_writes::{
-    AnswerBudget, CacheState, Filter, Note, NotedWrite, Question, Read, StoredObject,
-    UncertainObject, UnseenWrites, WriterHash,
+    AnswerBudget, Filter, Note, NotedWrite, Question, Read, UncertainObject, UnseenWrites,
+    WriterHash,
 };
 use crate::consistency::ReadConsistency;
 use crate::options::ClientOptions;
@@ -179,7 +179,7 @@ impl WriteTracker {
     /// read would have to wait for it.
     fn is_news(&self, gvk: &Gvk, key: &ObjectKey, version: &ResourceVersion) -> bool {
         let key_state = self.key_state(gvk, key);
-        key_state.is_some_and(|has| !look(&has).has_come(version))
+        key_state.is_some_and(|has| !has.has_reached(version))
     }
 
     fn note(&self, writer: WriterHash, gvk: &Gvk, noted: NotedWrite) {
@@ -188,7 +188,7 @@ impl WriteTracker {
         writes.handle_write(writer, gvk, noted, now);
         let is_seen = |gvk: &Gvk, note: &Note| {
             let key_state = self.key_state(gvk, &note.key);
-            key_state.is_none_or(|has| note.is_seen(look(&has)))
+            key_state.is_none_or(|has| note.is_seen(&has))
         };
         let is_passed = |gvk: &Gvk, question: &Question| self.is_passed(gvk, question);
         let follows = |gvk: &Gvk, question: &Question| {
@@ -204,7 +204,7 @@ impl WriteTracker {
         match (&question.subject, &question.version) {
             (UncertainObject::Object(key), Some(version)) => {
                 let key_state = self.key_state(gvk, key);
-                key_state.is_none_or(|has| look(&has).has_come(version))
+                key_state.is_none_or(|has| has.has_reached(version))
             }
             _ => false,
         }
@@ -302,7 +302,7 @@ impl WriteTracker {
             // another object of its name.
             Membership::Outside if write.verb == "create" && stored.is_none() => None,
             Membership::Outside => Some(NotedWrite::Absent { key, at: version }),
-            _ if look(&has).has_come(&version) => None,
+            _ if has.has_reached(&version) => None,
             // The cache holds this object, so its informer receives the write as a change or, if the selectors no
             // longer select the object, as a deletion.
             _ if stored.is_some_and(|stored| stored.uid == uid) => Some(NotedWrite::Stored {
@@ -349,18 +349,6 @@ fn is_delete(write: &Write, written: &WrittenObject) -> bool {
     match write.verb {
         "delete" => !written.deleting,
         _ => written.finalized,
-    }
-}
-
-fn look(has: &KeyState) -> CacheState<'_> {
-    let stored = has.stored.as_ref().map(|stored| StoredObject {
-        uid: &stored.uid,
-        version: &stored.version,
-        is_deleting: stored.is_deleting,
-    });
-    CacheState {
-        applied: &has.applied,
-        stored,
     }
 }
 
