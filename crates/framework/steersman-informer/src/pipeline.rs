@@ -88,7 +88,7 @@ enum RunState {
 }
 
 /// The progress of the initial list. Written under the writer's lock, and read without it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct SyncProgress {
     /// How much of each object the store holds; `None` before the first list.
     reached: Option<Projection>,
@@ -124,11 +124,7 @@ impl Core {
             }),
             view_creation: Mutex::new(()),
             states: [declared(), declared(), declared()],
-            progress: watch::Sender::new(SyncProgress {
-                reached: None,
-                relists: 0,
-                stopped: false,
-            }),
+            progress: watch::Sender::default(),
             applied: watch::Sender::new(0),
             synced: [false; 3].map(AtomicBool::new),
             // A transform gets whole objects, so they are requested from the start.
