@@ -49,20 +49,10 @@ const NAMESPACE: &str = "metadata.namespace";
 const NAME: &str = "metadata.name";
 
 impl Coverage {
-    /// Returns which informers `kind` gets under `options`, with the default namespaces of the options.
-    #[cfg(test)]
-    pub(crate) fn of(kind: &Kind, options: &CacheOptions) -> Self {
-        Self::of_namespaces(kind, options, &options.namespaces)
-    }
-
     /// Returns which informers `kind` gets under `options`, with `namespaces` as the default namespaces. For each
     /// setting the most specific value applies: of the kind's namespace, the kind, the default namespace, or the
     /// defaults.
-    pub(crate) fn of_namespaces(
-        kind: &Kind,
-        options: &CacheOptions,
-        namespaces: &Namespaces,
-    ) -> Self {
+    pub(crate) fn of(kind: &Kind, options: &CacheOptions, namespaces: &Namespaces) -> Self {
         let inherited = ByObject::default();
         let entry = options
             .objects
@@ -404,7 +394,7 @@ mod tests {
     use super::*;
 
     fn coverage<K: TypedObject>(options: &CacheOptions) -> Coverage {
-        Coverage::of(&Kind::of::<K>(), options)
+        Coverage::of(&Kind::of::<K>(), options, &options.namespaces)
     }
 
     fn texts(namespaces: &[Option<Arc<str>>]) -> Vec<&str> {

@@ -414,9 +414,9 @@ mod tests {
     /// CACHE-8: a use between the check and the removal keeps the informer.
     #[test]
     fn a_use_after_the_idle_check_keeps_the_informer() {
-        let kind = Kind::of::<ConfigMap>();
+        let (kind, options) = (Kind::of::<ConfigMap>(), CacheOptions::new());
         let advice = Advice {
-            coverage: Arc::new(Coverage::of(&kind, &CacheOptions::new())),
+            coverage: Arc::new(Coverage::of(&kind, &options, &options.namespaces)),
             namespace: None,
             credentials: Arc::default(),
             server: ServerProblem::default(),

@@ -11,6 +11,12 @@ const JSON: &[u8] = br#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#;
 
 type Metadata = PartialObjectMeta<ConfigMap>;
 
+impl BodyContext {
+    pub(crate) fn alone(budget: Budget) -> Arc<Self> {
+        Arc::new(Self::new(budget, Counters::default(), false))
+    }
+}
+
 /// The owner of a body in these tests, in place of an entry.
 struct Held(Body);
 
