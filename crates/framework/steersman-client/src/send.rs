@@ -96,23 +96,12 @@ impl RequestSender {
         kind: &Kind,
         request: PreparedRequest<T>,
     ) -> Result<T, Error> {
-        // This does not call `write_knowing`, because each further async function enlarges the futures of all verbs.
         Ok(self.answer(kind, request, None).await?.value)
     }
 
-    /// Sends a write to an object that existed at `version`, if one is known. After a delete, the object may still
-    /// appear in the cache until the cache has passed this version (RYOW-9).
-    pub(crate) async fn write_knowing<T: Send + 'static>(
-        &self,
-        kind: &Kind,
-        request: PreparedRequest<T>,
-        version: Option<ResourceVersion>,
-    ) -> Result<T, Error> {
-        Ok(self.answer(kind, request, version).await?.value)
-    }
-
-    /// Sends a write as [`write_knowing`](Self::write_knowing) does, and returns the whole answer, which also tells
-    /// whether the server created the object.
+    /// Sends a write and returns the whole answer, which also tells whether the server created the object. `version` is
+    /// a version at which the object existed, if one is known: after a delete, the object may still appear in the cache
+    /// until the cache has passed this version (RYOW-9).
     pub(crate) async fn answer<T: Send + 'static>(
         &self,
         kind: &Kind,
