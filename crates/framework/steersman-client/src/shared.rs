@@ -116,24 +116,21 @@ impl SharedClient {
 
     /// Returns false if no remembered write can concern a read of an object of this name. Takes no lock (RYOW-11).
     pub(crate) fn may_owe(&self, name: &str) -> bool {
-        let sender = &self.sender;
-        sender
-            .own
-            .may_owe(&sender.options, sender.writer, Some(name))
+        let reader = self.sender.reader();
+        reader.is_some_and(|reader| self.sender.own.may_owe(reader, Some(name)))
     }
 
     /// Returns whether a read has to wait for a write, or to ask the server about a write.
     pub(crate) fn owes(&self, kind: &Kind, read: Read<'_>) -> bool {
-        let sender = &self.sender;
-        sender
-            .own
-            .owes(&sender.options, sender.writer, kind.gvk(), read)
+        let reader = self.sender.reader();
+        reader.is_some_and(|reader| self.sender.own.owes(reader, kind.gvk(), read))
     }
 
     /// Returns the writes that the cache must show to a read, and the writes that the server must be asked about first.
     pub(crate) fn owed(&self, kind: &Kind, read: Read<'_>) -> RequiredWrites {
         let sender = &self.sender;
-        sender.own.owed(&sender.options, sender.writer, kind, read)
+        let owed = |reader| sender.own.owed(&sender.options, reader, kind, read);
+        sender.reader().map(owed).unwrap_or_default()
     }
 
     /// Waits until the cache has seen the writes in `notes`, at most for [`ClientOptions::own_write_wait`].

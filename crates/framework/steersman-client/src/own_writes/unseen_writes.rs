@@ -225,9 +225,6 @@ impl UnseenWrites {
 
     /// Returns whether a read for `writer` (`None`: all writers) must wait for a write or ask the server about one.
     pub(crate) fn owes(&self, writer: Option<WriterHash>, gvk: &Gvk, read: Read<'_>) -> bool {
-        if !self.filter.may_owe(writer, read.name()) {
-            return false;
-        }
         let mut notes = self.notes(writer, gvk);
         notes.any(|notes| {
             let is_noted = match read {

@@ -13,7 +13,6 @@ use super::unseen_writes::{
     AnswerBudget, Filter, Note, NotedWrite, Question, Read, UncertainObject, UnseenWrites,
     WriterHash,
 };
-use crate::consistency::ReadConsistency;
 use crate::options::ClientOptions;
 use crate::write::{
     RequestId, StateBeforeDelete, Write, WriteObserver, WriteOutcome, WrittenObject,
@@ -79,26 +78,14 @@ impl WriteTracker {
         self.locked.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Returns whether a read of the object with this name (`None`: a list) may have to wait for a remembered write.
-    /// Takes no lock, and mostly returns false if only other request keys have written (RYOW-11).
-    pub(crate) fn may_owe(
-        &self,
-        options: &ClientOptions,
-        writer: Option<WriterHash>,
-        name: Option<&str>,
-    ) -> bool {
-        reader(options, writer).is_some_and(|reader| self.filter.may_owe(reader, name))
+    /// Returns whether a read for `reader` (`None`: all request keys) of the object with this name (`None`: a list) may
+    /// have to wait for a write. Takes no lock, and mostly returns false if only other keys have written (RYOW-11).
+    pub(crate) fn may_owe(&self, reader: Option<WriterHash>, name: Option<&str>) -> bool {
+        self.filter.may_owe(reader, name)
     }
 
-    pub(crate) fn owes(
-        &self,
-        options: &ClientOptions,
-        writer: Option<WriterHash>,
-        gvk: &Gvk,
-        read: Read<'_>,
-    ) -> bool {
-        self.may_owe(options, writer, read.name())
-            && reader(options, writer).is_some_and(|reader| self.lock().owes(reader, gvk, read))
+    pub(crate) fn owes(&self, reader: Option<WriterHash>, gvk: &Gvk, read: Read<'_>) -> bool {
+        self.may_owe(reader, read.name()) && self.lock().owes(reader, gvk, read)
     }
 
     /// Returns the earlier writes that a read must see and that the cache does not show yet. Forgets the writes that
@@ -106,16 +93,14 @@ impl WriteTracker {
     pub(crate) fn owed(
         &self,
         options: &ClientOptions,
-        writer: Option<WriterHash>,
+        reader: Option<WriterHash>,
         kind: &Kind,
         read: Read<'_>,
     ) -> RequiredWrites {
         let gvk = kind.gvk();
-        let Some(reader) =
-            reader(options, writer).filter(|reader| self.filter.may_owe(*reader, read.name()))
-        else {
+        if !self.may_owe(reader, read.name()) {
             return RequiredWrites::default();
-        };
+        }
         let writes = self.lock();
         let mut questions = writes.questions(reader, gvk, read);
         let mut notes = writes.owed(reader, gvk, read);
@@ -318,19 +303,6 @@ impl WriteTracker {
     /// Returns the state of an object in the cache, if a running informer covers the object.
     fn key_state(&self, gvk: &Gvk, key: &ObjectKey) -> Option<KeyState> {
         Some(self.cache.untyped_of(gvk, key)?.key_state(key))
-    }
-}
-
-/// Returns the request key of the writes that a read must see: `Some(None)` for all keys, and `None` if the read must
-/// see no writes. A client for which the result is `None` does not remember its own writes, either.
-pub(crate) fn reader(
-    options: &ClientOptions,
-    writer: Option<WriterHash>,
-) -> Option<Option<WriterHash>> {
-    match options.consistency {
-        ReadConsistency::OwnKey => writer.map(Some),
-        ReadConsistency::Process => Some(None),
-        ReadConsistency::None => None,
     }
 }
 
