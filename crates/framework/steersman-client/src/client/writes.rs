@@ -83,7 +83,7 @@ impl<S> Client<S> {
         S: KindSource<K>,
     {
         let kind = &*self.kinds.kind_of();
-        let key = self.shared.key_in_namespace(kind, key)?;
+        let key = self.shared.options().key_in_namespace(kind, key)?;
         let options = self.shared.options().write();
         let api = self.shared.api::<K>(kind).await?;
         let request = api.patch_request(&key, patch, &options)?;
@@ -224,7 +224,7 @@ impl<S> Client<S> {
         S: KindSource<K>,
     {
         let kind = &*self.kinds.kind_of();
-        let key = self.shared.key_in_namespace(kind, key)?;
+        let key = self.shared.options().key_in_namespace(kind, key)?;
         let options = self.shared.options().delete(options);
         let api = self.shared.api::<K>(kind).await?;
         let request = api.delete_request(&key, &options)?;
