@@ -71,14 +71,11 @@ impl<K: Object> Informer<K> {
     /// # Cancel safety
     ///
     /// Dropping the future stops the informer as `cancel` does.
-    pub fn run<L>(
+    pub fn run<L: ListWatch>(
         &self,
         list_watch: L,
         cancel: CancellationToken,
-    ) -> impl Future<Output = ()> + Send + use<K, L>
-    where
-        L: ListWatch,
-    {
+    ) -> impl Future<Output = ()> + Send + use<K, L> {
         self.untyped.run(list_watch, cancel)
     }
 
@@ -115,16 +112,14 @@ impl<K: Object> Informer<K> {
         F: Fn(&K) -> Vec<String> + Send + Sync + 'static,
     {
         let name = name.as_ref();
-        self.check_name(name)?;
-        let function = index_function(name, function);
-        self.add(Index::new(name, function))
+        self.add(Index::new(name, index_function(name, function)))
     }
 
     /// Indexes all labels, so that a list by labels visits only the objects that have them. Idempotent.
     pub fn index_labels(&self) {
-        let function: IndexFn = Arc::new(|entry| Ok(label_values(entry)));
+        let index = Index::new(LABELS, Arc::new(|entry| Ok(label_values(entry))));
         // The call fails only if the index exists already.
-        let _again = self.add(Index::new(LABELS, function));
+        let _again = self.core().add_index(self.store.handle(), index);
     }
 
     /// Indexes the uids of the owners of an object, under [`OWNER_UID`].
@@ -159,29 +154,22 @@ impl<K: Object> Informer<K> {
     ///
     /// As [`add_index`](Self::add_index).
     pub fn index_label(&self, label: &str) -> Result<(), Error> {
-        self.check_name(label)?;
         self.add(Index::of_label(label))
-    }
-
-    fn check_name(&self, name: &str) -> Result<(), Error> {
-        match name.is_empty() {
-            false => Ok(()),
-            true => Err(Error::IndexWithoutName {
-                kind: self.kind().to_string(),
-            }),
-        }
     }
 
     fn add_head_index(
         &self,
         name: &str,
-        function: impl Fn(&RawEntry) -> Vec<String> + Send + Sync + 'static,
+        values: fn(&RawEntry) -> Vec<String>,
     ) -> Result<(), Error> {
-        let function: IndexFn = Arc::new(move |entry| Ok(function(entry)));
-        self.add(Index::new(name, function))
+        self.add(Index::new(name, Arc::new(move |entry| Ok(values(entry)))))
     }
 
     fn add(&self, index: Index) -> Result<(), Error> {
+        if index.name().is_empty() {
+            let kind = self.kind().to_string();
+            return Err(Error::IndexWithoutName { kind });
+        }
         self.core().add_index(self.store.handle(), index)
     }
 
