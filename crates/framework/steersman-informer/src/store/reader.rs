@@ -194,10 +194,8 @@ impl<K: Object> Store<K> {
         let index = view
             .filter(|_| !name.is_empty())
             .and_then(|view| view.index(name));
-        match index {
-            Some(index) => Ok(distinct(index)),
-            None => Err(self.no_such_index(name, view)),
-        }
+        let values = index.map(distinct);
+        values.ok_or_else(|| self.no_such_index(name, view))
     }
 
     /// Returns the entries of a namespace (`None`: of all namespaces). Nothing is decoded.
