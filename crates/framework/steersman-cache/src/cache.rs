@@ -22,8 +22,7 @@ use crate::unsynced::{InformerFailure, InformerReport, Unsynced};
 mod declaring;
 mod namespaces;
 
-/// A cache with one informer per kind and namespace, shared by all readers and watchers. Cheap to
-/// clone.
+/// A cache with one informer per kind and namespace, shared by all readers and watchers. Cheap to clone.
 ///
 /// # Examples
 ///

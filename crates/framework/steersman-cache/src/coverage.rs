@@ -49,20 +49,10 @@ const NAMESPACE: &str = "metadata.namespace";
 const NAME: &str = "metadata.name";
 
 impl Coverage {
-    /// Returns which informers `kind` gets under `options`, with the default namespaces of the options.
-    #[cfg(test)]
-    pub(crate) fn of(kind: &Kind, options: &CacheOptions) -> Self {
-        Self::of_namespaces(kind, options, &options.namespaces)
-    }
-
     /// Returns which informers `kind` gets under `options`, with `namespaces` as the default namespaces. For each
     /// setting the most specific value applies: of the kind's namespace, the kind, the default namespace, or the
     /// defaults.
-    pub(crate) fn of_namespaces(
-        kind: &Kind,
-        options: &CacheOptions,
-        namespaces: &Namespaces,
-    ) -> Self {
+    pub(crate) fn of(kind: &Kind, options: &CacheOptions, namespaces: &Namespaces) -> Self {
         let inherited = ByObject::default();
         let entry = options
             .objects
@@ -155,7 +145,7 @@ impl Coverage {
 
     /// Refuses reads of an uncached kind, and reads of a kind without a declaration if the options do not allow them.
     pub(crate) fn allows_read(&self, is_declared: bool) -> Result<(), Error> {
-        if !self.cached {
+        if !self.is_cached(|| is_declared) {
             return Err(Error::NotCached {
                 kind: self.kind.clone(),
             });
@@ -164,19 +154,11 @@ impl Coverage {
             return Ok(());
         }
         let kind = self.kind.gvk().kind();
-        match self.undeclared {
-            Undeclared::Start => {}
-            Undeclared::Live => {
-                return Err(Error::NotCached {
-                    kind: self.kind.clone(),
-                });
-            }
-            Undeclared::Fail => {
-                return Err(Error::NotDeclared {
-                    kind: self.kind.clone(),
-                    line: format!(".by_object::<{kind}>(ByObject::new())"),
-                });
-            }
+        if self.undeclared == Undeclared::Fail {
+            return Err(Error::NotDeclared {
+                kind: self.kind.clone(),
+                line: format!(".by_object::<{kind}>(ByObject::new())"),
+            });
         }
         let guarded = self.kind.gvk().group().is_empty() && GUARDED.contains(&kind);
         // CACHE-3: only a declaration starts a cluster-wide informer of Secrets or ConfigMaps.
@@ -190,9 +172,8 @@ impl Coverage {
         Ok(())
     }
 
-    /// Returns whether the informer of the key's namespace holds an object with this key and these
-    /// labels (RYOW-4, RYOW-8). `labels` is `None` if they are unknown. Returns `None` if no
-    /// informer covers the namespace.
+    /// Returns whether the informer of the key's namespace holds an object with this key and these labels (RYOW-4,
+    /// RYOW-8). `labels` is `None` if they are unknown. Returns `None` if no informer covers the namespace.
     pub(crate) fn membership(
         &self,
         key: &ObjectKey,
@@ -405,7 +386,7 @@ mod tests {
     use super::*;
 
     fn coverage<K: TypedObject>(options: &CacheOptions) -> Coverage {
-        Coverage::of(&Kind::of::<K>(), options)
+        Coverage::of(&Kind::of::<K>(), options, &options.namespaces)
     }
 
     fn texts(namespaces: &[Option<Arc<str>>]) -> Vec<&str> {

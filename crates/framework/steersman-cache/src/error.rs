@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use steersman_api::Malformed;
 use steersman_object::{Kind, ObjectKey};
 use thiserror::Error as ThisError;
 
@@ -214,6 +215,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the error of a read that finds an object which does not decode.
+    pub(crate) fn malformed(kind: &Kind, problem: Malformed) -> Self {
+        Self::Malformed {
+            kind: kind.clone(),
+            key: problem.key,
+            problem: problem.error,
+        }
+    }
+
     /// Returns whether the object is absent, or excluded by a selector of the cache.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })

@@ -168,7 +168,7 @@ mod tests {
 
     fn with(kind: &Kind, namespace: Option<&str>, options: &CacheOptions) -> Advice {
         Advice {
-            coverage: Arc::new(Coverage::of(kind, options)),
+            coverage: Arc::new(Coverage::of(kind, options, &options.namespaces)),
             namespace: namespace.map(Into::into),
             credentials: Arc::default(),
             server: ServerProblem::default(),

@@ -46,21 +46,15 @@ impl IdleInformers {
             return Vec::new();
         };
         let before = std::mem::take(&mut self.idle);
-        let idle = undeclared.into_iter().filter(|(_, used)| !used);
-        self.idle = idle
-            .map(|(informer_key, _)| {
-                let since = before.get(&informer_key).copied().unwrap_or(now);
-                (informer_key, since)
-            })
-            .collect();
         let mut over = Vec::new();
-        self.idle.retain(|informer_key, since| {
-            let is_over = now.saturating_duration_since(*since) >= after;
-            if is_over {
-                over.push(informer_key.clone());
+        for (informer_key, _) in undeclared.into_iter().filter(|(_, used)| !used) {
+            let since = before.get(&informer_key).copied().unwrap_or(now);
+            if now.saturating_duration_since(since) >= after {
+                over.push(informer_key);
+            } else {
+                self.idle.insert(informer_key, since);
             }
-            !is_over
-        });
+        }
         over
     }
 

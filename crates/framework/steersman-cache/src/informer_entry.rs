@@ -306,18 +306,16 @@ impl InformerEntry {
     ///
     /// Cancel safe.
     pub(crate) async fn settled(&self) -> bool {
-        let untyped = &self.inner.untyped;
-        until(untyped.state_changes(), || untyped.has_synced(), is_settled).await
+        settled(&self.inner.untyped).await
     }
 
     /// Waits until the informer has synced or stopped. Returns whether it has synced.
     ///
     /// Cancel safe.
     pub(crate) async fn synced(&self) -> bool {
-        let untyped = &self.inner.untyped;
         let ends =
             |state: &InformerState| matches!(state, InformerState::Synced | InformerState::Stopped);
-        until(untyped.state_changes(), || untyped.has_synced(), ends).await
+        until(&self.inner.untyped, ends).await
     }
 }
 
@@ -352,28 +350,24 @@ impl Readable for UntypedInformer {
 ///
 /// Cancel safe.
 pub(crate) async fn settled(read: &impl Readable) -> bool {
-    until(read.state_changes(), || read.has_synced(), is_settled).await
+    let ends = |state: &InformerState| {
+        matches!(
+            state,
+            InformerState::Synced | InformerState::Degraded { .. } | InformerState::Stopped
+        )
+    };
+    until(read, ends).await
 }
 
-fn is_settled(state: &InformerState) -> bool {
-    matches!(
-        state,
-        InformerState::Synced | InformerState::Degraded { .. } | InformerState::Stopped
-    )
-}
-
-async fn until(
-    mut changes: watch::Receiver<InformerState>,
-    synced: impl Fn() -> bool,
-    ends: impl Fn(&InformerState) -> bool,
-) -> bool {
+async fn until(read: &impl Readable, ends: impl Fn(&InformerState) -> bool) -> bool {
+    let mut changes = read.state_changes();
     loop {
-        if synced() {
+        if read.has_synced() {
             return true;
         }
         let ended = ends(&changes.borrow_and_update());
         if ended || changes.changed().await.is_err() {
-            return synced();
+            return read.has_synced();
         }
     }
 }
@@ -420,9 +414,9 @@ mod tests {
     /// CACHE-8: a use between the check and the removal keeps the informer.
     #[test]
     fn a_use_after_the_idle_check_keeps_the_informer() {
-        let kind = Kind::of::<ConfigMap>();
+        let (kind, options) = (Kind::of::<ConfigMap>(), CacheOptions::new());
         let advice = Advice {
-            coverage: Arc::new(Coverage::of(&kind, &CacheOptions::new())),
+            coverage: Arc::new(Coverage::of(&kind, &options, &options.namespaces)),
             namespace: None,
             credentials: Arc::default(),
             server: ServerProblem::default(),

@@ -112,11 +112,8 @@ impl<E: Clone> InformerMap<E> {
         if self.phase != CachePhase::Running {
             return Vec::new();
         }
-        let keyed_entries = std::mem::take(&mut self.to_start);
-        keyed_entries
-            .iter()
-            .filter_map(|informer_key| self.get(informer_key))
-            .collect()
+        let keys = std::mem::take(&mut self.to_start);
+        keys.iter().filter_map(|key| self.get(key)).collect()
     }
 
     pub(crate) fn stop(&mut self) {

@@ -1,5 +1,4 @@
-//! An in-memory cache of Kubernetes objects: one informer per kind, shared by all readers and
-//! controllers.
+//! An in-memory cache of Kubernetes objects: one informer per kind, shared by all readers and controllers.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Namespace;
@@ -29,10 +28,9 @@
 //! informer declared later starts at once. There is one informer for each pair of kind and
 //! namespace that the options name, however many controllers and readers use it (CACHE-1).
 //!
-//! Typed, dynamic and metadata-only reads are views of that informer: [`Cache::get`] and
-//! [`Cache::list`] read by Rust type, [`Cache::of`] reads a kind known only at runtime as any type,
-//! and [`Cache::metadata`] reads metadata. The informer requests metadata only, until a reader
-//! needs whole objects.
+//! Typed, dynamic and metadata-only reads are views of that informer: [`Cache::get`] and [`Cache::list`] read by Rust
+//! type, [`Cache::of`] reads a kind known only at runtime as any type, and [`Cache::metadata`] reads metadata. The
+//! informer requests metadata only, until a reader needs whole objects.
 //!
 //! Results of a read:
 //!
@@ -77,7 +75,6 @@
 //! - [`preflight_report`] has [`Preflight`], the permissions that the cache lacks, and proposes the missing rules.
 //! - [`cache`] has [`Cache`], the handle.
 //! - [`preflight`] asks the server for the permissions of the cache before the start.
-//! - [`removal`] removes informers from a running cache.
 //! - [`internal`]: the methods that only other crates of this workspace call.
 
 pub mod unsynced;
@@ -101,7 +98,6 @@ pub mod reads;
 pub mod preflight_report;
 pub mod cache;
 pub mod preflight;
-pub mod removal;
 #[doc(hidden)]
 pub mod internal;
 

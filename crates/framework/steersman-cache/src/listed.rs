@@ -19,12 +19,6 @@ pub struct Listed<K> {
     pub versions: Versions,
 }
 
-impl<K> Listed<K> {
-    pub(crate) fn new(items: Vec<Arc<K>>, versions: Versions) -> Self {
-        Self { items, versions }
-    }
-}
-
 impl<K> Deref for Listed<K> {
     type Target = [Arc<K>];
 

@@ -108,11 +108,7 @@ impl LiveReads {
 
     fn decode<K: Object>(&self, arrived: Decoded<RawObject>) -> Result<Arc<K>, Error> {
         let object = self.untyped.decode_foreign(arrived);
-        object.map_err(|malformed| Error::Malformed {
-            kind: self.kind().clone(),
-            key: malformed.key,
-            problem: malformed.error,
-        })
+        object.map_err(|malformed| Error::malformed(self.kind(), malformed))
     }
 
     /// Lists the metadata of the object with this name: its identity, or an empty list if the object is absent.

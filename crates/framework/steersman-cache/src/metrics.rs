@@ -22,7 +22,7 @@ const WAITS: [f64; 11] = [
 #[derive(Clone, Debug)]
 pub struct CacheMetrics {
     informers: InformerMetrics,
-    reads: Arc<AllReadCounts>,
+    reads: ReadsCollector,
     waits: HistogramVec,
     lingered: IntCounterVec,
 }
@@ -51,16 +51,14 @@ pub(crate) struct ReadCounts {
     lists: AtomicU64,
 }
 
-/// The read counters of all kinds and all caches of a registry.
-#[derive(Debug)]
-struct AllReadCounts {
-    counts: Mutex<Vec<(String, Arc<ReadCounts>)>>,
+/// Adds up the read counters of all kinds and all caches when the registry is scraped. Clones share the counters.
+#[derive(Clone, Debug)]
+struct ReadsCollector {
+    counts: Arc<Mutex<NamedCounts>>,
     shown: IntCounterVec,
 }
 
-/// Adds up the read counters of all caches when the registry is scraped.
-#[derive(Debug)]
-struct ReadsCollector(Arc<AllReadCounts>);
+type NamedCounts = Vec<(String, Arc<ReadCounts>)>;
 
 impl CacheMetrics {
     /// Creates and registers the metrics of caches and informers.
@@ -75,10 +73,10 @@ impl CacheMetrics {
         );
         let metrics = Self {
             informers: InformerMetrics::register(registry)?,
-            reads: Arc::new(AllReadCounts {
-                counts: Mutex::default(),
+            reads: ReadsCollector {
+                counts: Arc::default(),
                 shown: IntCounterVec::new(shown, &["name", "verb"])?,
-            }),
+            },
             waits: histograms(
                 registry,
                 "steersman_cache_sync_wait_seconds",
@@ -93,7 +91,7 @@ impl CacheMetrics {
                 &["name"],
             )?,
         };
-        registry.register(Box::new(ReadsCollector(Arc::clone(&metrics.reads))))?;
+        registry.register(Box::new(metrics.reads.clone()))?;
         Ok(metrics)
     }
 
@@ -137,19 +135,19 @@ impl ReadCounts {
 
 impl Collector for ReadsCollector {
     fn desc(&self) -> Vec<&Desc> {
-        self.0.shown.desc()
+        self.shown.desc()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
         // The lock is held to the end, because two concurrent collections would add to the same sums.
-        let counts = self.0.counts.lock();
-        self.0.shown.reset();
+        let counts = self.counts.lock();
+        self.shown.reset();
         for (name, counts) in counts.iter() {
             for (verb, reads) in [("get", &counts.gets), ("list", &counts.lists)] {
-                let shown = self.0.shown.with_label_values(&[name.as_str(), verb]);
+                let shown = self.shown.with_label_values(&[name.as_str(), verb]);
                 shown.inc_by(reads.load(Ordering::Relaxed));
             }
         }
-        self.0.shown.collect()
+        self.shown.collect()
     }
 }

@@ -17,9 +17,8 @@ const DECODED: usize = 64 << 20;
 
 /// The options of a [`Cache`](crate::Cache).
 ///
-/// The options are not checked against a cluster. [`Cache::new`](crate::Cache::new) refuses
-/// contradictory options.
-#[derive(Clone, Debug)]
+/// The options are not checked against a cluster. [`Cache::new`](crate::Cache::new) refuses contradictory options.
+#[derive(Clone, derive_more::Debug)]
 #[must_use]
 pub struct CacheOptions {
     pub(crate) namespaces: Namespaces,
@@ -31,7 +30,8 @@ pub struct CacheOptions {
     pub(crate) linger: Option<Duration>,
     pub(crate) decoded_budget: Option<usize>,
     pub(crate) metrics: Option<CacheMetrics>,
-    pub(crate) on_watch_error: OnWatchError,
+    #[debug(skip)]
+    pub(crate) on_watch_error: Option<OnWatchError>,
     pub(crate) seed: Option<u64>,
     pub(crate) objects: BTreeMap<Gvk, (Kind, ByObject)>,
 }
@@ -62,8 +62,7 @@ pub(crate) struct Namespaces {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Undeclared {
-    /// Starts an informer and logs a warning. Never starts a cluster-wide informer of Secrets or
-    /// ConfigMaps.
+    /// Starts an informer and logs a warning. Never starts a cluster-wide informer of Secrets or ConfigMaps.
     #[default]
     Start,
     /// Fails with an error that contains the missing declaration.
@@ -86,7 +85,7 @@ impl CacheOptions {
             linger: Some(Duration::from_secs(600)),
             decoded_budget: Some(DECODED),
             metrics: None,
-            on_watch_error: OnWatchError::default(),
+            on_watch_error: None,
             seed: None,
             objects: BTreeMap::new(),
         }
@@ -117,8 +116,7 @@ impl CacheOptions {
         self
     }
 
-    /// Sets the default settings of all kinds. If two calls set the same setting, the later call
-    /// applies.
+    /// Sets the default settings of all kinds. If two calls set the same setting, the later call applies.
     pub fn defaults(mut self, settings: Settings) -> Self {
         self.defaults = settings.or(&self.defaults);
         self
@@ -155,10 +153,9 @@ impl CacheOptions {
         self
     }
 
-    /// Sets how long an undeclared informer continues after its last read and without a
-    /// subscription; `None` for as long as the cache runs, zero for only as long as it is in use.
-    /// Default: 10 minutes. The precision is a tenth of the value. The next read starts the
-    /// informer again.
+    /// Sets how long an undeclared informer continues after its last read and without a subscription; `None` for as
+    /// long as the cache runs, zero for only as long as it is in use. Default: 10 minutes. The precision is a tenth of
+    /// the value. The next read starts the informer again.
     ///
     /// An informer is kept as long as the cache runs if the options declare its kind, a controller watches it, or
     /// [`Cache::informer`](crate::Cache::informer) was called for it.
@@ -180,12 +177,11 @@ impl CacheOptions {
     /// Sets a hook that is called after each failed request attempt of an informer, see
     /// [`WatchError`]. The hook runs in the informer's task: it must neither block nor panic.
     pub fn on_watch_error(mut self, hook: impl Fn(&WatchError) + Send + Sync + 'static) -> Self {
-        self.on_watch_error = OnWatchError(Some(Arc::new(hook)));
+        self.on_watch_error = Some(Arc::new(hook));
         self
     }
 
-    /// Sets the metrics of the cache and its informers. Default: none; a manager passes the metrics
-    /// of its registry.
+    /// Sets the metrics of the cache and its informers. Default: none; a manager passes the metrics of its registry.
     pub fn metrics(mut self, metrics: CacheMetrics) -> Self {
         self.metrics = Some(metrics);
         self
@@ -213,8 +209,7 @@ impl CacheOptions {
         self.by_kind(&Kind::of::<K>(), options)
     }
 
-    /// Sets the options like [`by_object`](Self::by_object), for a kind known only at runtime.
-    /// Declares no Rust type.
+    /// Sets the options like [`by_object`](Self::by_object), for a kind known only at runtime. Declares no Rust type.
     pub fn by_kind(mut self, kind: &Kind, mut options: ByObject) -> Self {
         if let Some((_, before)) = self.objects.get(kind.gvk()) {
             options.disabled |= before.disabled;
@@ -278,8 +273,7 @@ impl ByObject {
         self
     }
 
-    /// Sets the settings of this kind in all its namespaces. Settings from earlier calls remain
-    /// unless set again.
+    /// Sets the settings of this kind in all its namespaces. Settings from earlier calls remain unless set again.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings.or(&self.settings);
         self

@@ -18,7 +18,6 @@ use crate::error::Error;
 use crate::failure_advice::Advice;
 use crate::informer_map::InformerKey;
 use crate::preflight_report::{MissingRule, Preflight};
-use crate::shared::has_kind;
 
 /// The verbs of an informer, and `get` for clients that read one object live, for example after a conflict.
 const VERBS: [&str; 3] = ["get", "list", "watch"];
@@ -29,10 +28,9 @@ const EVENT_VERBS: [&str; 2] = ["create", "patch"];
 const CLUSTER_EVENTS: &str = "default";
 
 impl Cache {
-    /// Checks whether the server serves the declared kinds and whether the credentials of
-    /// `client_config` permit reading them in their cached namespaces. Sends one
-    /// SelfSubjectAccessReview per verb and informer, and one discovery request per group. Starts
-    /// no informer.
+    /// Checks whether the server serves the declared kinds and whether the credentials of `client_config` permit
+    /// reading them in their cached namespaces. Sends one SelfSubjectAccessReview per verb and informer, and one
+    /// discovery request per group. Starts no informer.
     ///
     /// If a field selector of a kind requires `metadata.name`, the check is for that name, and a
     /// missing rule has `resourceNames`: such a rule permits a list or watch under that selector.
@@ -114,14 +112,7 @@ impl Cache {
                 gvk: coverage.kind().gvk().clone(),
                 namespace: namespace.clone(),
             };
-            let advice = Advice {
-                coverage: Arc::clone(coverage),
-                namespace,
-                credentials: Arc::default(),
-                server: self.shared.server_problem.clone(),
-                is_installed: has_kind(&self.shared.installed, &informer_key.gvk),
-            };
-            all.insert(informer_key, advice);
+            all.insert(informer_key, self.shared.advice(coverage, namespace));
         };
         for (kind, options) in self.shared.options.objects.values() {
             if !options.is_uncached() {

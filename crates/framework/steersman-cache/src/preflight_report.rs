@@ -5,8 +5,7 @@ use std::fmt;
 
 use steersman_object::Kind;
 
-/// The result of a [preflight](crate::Cache::preflight): missing permissions and kinds that the
-/// server does not serve.
+/// The result of a [preflight](crate::Cache::preflight): missing permissions and kinds that the server does not serve.
 ///
 /// Displays as text for people, including the Roles and ClusterRoles to apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

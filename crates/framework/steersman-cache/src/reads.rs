@@ -1,7 +1,5 @@
 //! Handle: reads the objects of one kind as one type.
 
-mod point_read;
-
 use std::any::type_name;
 use std::borrow::Cow;
 use std::future::Future;
@@ -10,7 +8,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use steersman_api::Malformed;
-use steersman_informer::{EntryList, Informer, Subscription, UncachedObject};
+use steersman_informer::{Informer, Subscription, UncachedObject};
 use steersman_object::{Kind, ListOptions, Object, ObjectKey, ResourceVersion};
 use tokio::task::coop;
 
@@ -20,15 +18,11 @@ use crate::listed::{Listed, Versions};
 use crate::metrics::Verb;
 use crate::shared::{NamespacedInformer, SharedCache};
 
-pub(crate) use point_read::get;
-use point_read::malformed;
-
 /// Reads of one kind as `K`: `DynamicObject` for a kind known only at runtime, metadata, or a type of the caller. Cheap
 /// to clone.
 ///
 /// Created by [`Cache::of`](crate::Cache::of), [`Cache::typed`](crate::Cache::typed) and
-/// [`Cache::metadata`](crate::Cache::metadata). All reads of a kind share its informers, whatever
-/// their type.
+/// [`Cache::metadata`](crate::Cache::metadata). All reads of a kind share its informers, whatever their type.
 ///
 /// # Cancel safety
 ///
@@ -72,14 +66,12 @@ impl<K: Object> Reads<K> {
         self.coverage.kind()
     }
 
-    /// Returns whether reads of the kind are served from memory; false if the options declare the
-    /// kind `uncached`.
+    /// Returns whether reads of the kind are served from memory; false if the options declare the kind `uncached`.
     pub fn is_cached(&self) -> bool {
         self.shared.is_cached(&self.coverage)
     }
 
-    /// Returns the informers of the kind and declares it, like
-    /// [`Cache::informers`](crate::Cache::informers).
+    /// Returns the informers of the kind and declares it, like [`Cache::informers`](crate::Cache::informers).
     ///
     /// # Errors
     ///
@@ -228,7 +220,7 @@ impl<K: Object> Reads<K> {
             }
             versions.push((namespace, found.version));
         }
-        Ok(Listed::new(items, versions))
+        Ok(Listed { items, versions })
     }
 
     /// Calls `f` with each selected object without collecting the objects, and returns the resource versions of the
@@ -369,7 +361,8 @@ impl<K: Object> Reads<K> {
             };
             let (objects, version, unreadable): (Vec<_>, _, _) = match informer {
                 Some(informer) => {
-                    let selected = self.select(&informer, &query)?;
+                    let selected = informer.as_store().list_entries(&query);
+                    let selected = selected.map_err(|_| self.unknown_index(&informer, &query))?;
                     let objects = selected.entries.into_iter().map(UncachedObject::from);
                     (objects.collect(), selected.version, selected.unreadable)
                 }
@@ -427,12 +420,7 @@ impl<K: Object> Reads<K> {
     }
 
     fn malformed(&self, problem: Malformed) -> Error {
-        malformed(self.kind(), problem)
-    }
-
-    fn select(&self, informer: &Informer<K>, query: &ListOptions) -> Result<EntryList<K>, Error> {
-        let selected = informer.as_store().list_entries(query);
-        selected.map_err(|_| self.unknown_index(informer, query))
+        Error::malformed(self.kind(), problem)
     }
 
     fn unknown_index(&self, informer: &Informer<K>, query: &ListOptions) -> Error {
@@ -450,4 +438,23 @@ impl<K: Object> Reads<K> {
             index: index.to_owned(),
         }
     }
+}
+
+/// Reads one object from the informer that holds it.
+pub(crate) async fn get<K: Object>(
+    shared: &SharedCache,
+    coverage: &Coverage,
+    key: &ObjectKey,
+    caller: &'static Location<'static>,
+) -> Result<Arc<K>, Error> {
+    let (kind, namespace) = (coverage.kind(), coverage.informer_for(key)?);
+    let informer = shared.readable::<K>(coverage, namespace.clone(), Some(Verb::Get), caller);
+    let found = informer.await?.as_store().try_get(&key.placed(kind));
+    // An object that does not decode is an error, because callers would clean up after an absent object.
+    let found = found.map_err(|problem| Error::malformed(kind, problem))?;
+    found.ok_or_else(|| Error::NotFound {
+        kind: kind.clone(),
+        key: key.placed(kind).into_owned(),
+        scoped_by: coverage.scoped_by_in(namespace.as_deref()),
+    })
 }

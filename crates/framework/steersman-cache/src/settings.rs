@@ -138,10 +138,9 @@ impl Settings {
         self
     }
 
-    /// Indexes the values of these labels, each under the label's name, for reads as any type. The
-    /// cost of a list under a label selector that requires a value of an indexed label is
-    /// proportional to the number of objects with that value; other selectors examine every object.
-    /// Default: no label.
+    /// Indexes the values of these labels, each under the label's name, for reads as any type. The cost of a list under
+    /// a label selector that requires a value of an indexed label is proportional to the number of objects with that
+    /// value; other selectors examine every object. Default: no label.
     ///
     /// [`Reads::for_each`](crate::Reads::for_each) and [`Reads::keys`](crate::Reads::keys) examine every object
     /// regardless, unless the kind was read as their type before.

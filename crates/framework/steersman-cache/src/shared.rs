@@ -324,13 +324,7 @@ impl SharedCache {
             let coverage = self.coverage(kind);
             Self::covered(&coverage, namespace.as_ref())?;
             let (entry, new) = registry.declare(informer_key.clone(), || {
-                let advice = Advice {
-                    coverage: Arc::clone(&coverage),
-                    namespace,
-                    credentials: Arc::clone(&self.credentials),
-                    server: self.server_problem.clone(),
-                    is_installed: has_kind(&self.installed, &informer_key.gvk),
-                };
+                let advice = self.advice(&coverage, namespace);
                 let options = self.informer_options(&advice, &informer_key);
                 let untyped = UntypedInformer::new(kind.clone(), options);
                 let reads = self.reads_of(kind);
@@ -386,9 +380,20 @@ impl SharedCache {
         installs.into_iter().chain(converts).collect()
     }
 
+    /// Returns what the messages about failures of one informer need to know about it.
+    pub(crate) fn advice(&self, coverage: &Arc<Coverage>, namespace: Option<Arc<str>>) -> Advice {
+        Advice {
+            coverage: Arc::clone(coverage),
+            namespace,
+            credentials: Arc::clone(&self.credentials),
+            server: self.server_problem.clone(),
+            is_installed: has_kind(&self.installed, coverage.kind().gvk()),
+        }
+    }
+
     fn informer_options(&self, advice: &Advice, informer_key: &InformerKey) -> InformerOptions {
         let (options, coverage) = (&self.options, &advice.coverage);
-        let hook = options.on_watch_error.0.clone();
+        let hook = options.on_watch_error.clone();
         let advice = advice.clone();
         let (written_versions, gvk) =
             (Arc::clone(&self.written_versions), informer_key.gvk.clone());
@@ -474,6 +479,6 @@ fn scope_text(coverage: &Coverage) -> String {
 }
 
 /// Returns whether a kind, in any version, is among `kinds`.
-pub(crate) fn has_kind(kinds: &Mutex<Vec<Gvk>>, gvk: &Gvk) -> bool {
+fn has_kind(kinds: &Mutex<Vec<Gvk>>, gvk: &Gvk) -> bool {
     kinds.lock().iter().any(|one| one.same_group_kind(gvk))
 }

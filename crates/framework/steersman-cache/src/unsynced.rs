@@ -107,8 +107,7 @@ impl Unsynced {
         self.failing() == Some(Reason::Forbidden)
     }
 
-    /// Returns whether the server does not serve the kind, for example because its definition is
-    /// not installed.
+    /// Returns whether the server does not serve the kind, for example because its definition is not installed.
     pub fn is_not_served(&self) -> bool {
         self.failing() == Some(Reason::NotServed)
     }

@@ -24,9 +24,5 @@ pub struct WatchError {
     pub attempt: u32,
 }
 
-/// The hook for failed requests. Default: none.
-#[derive(Clone, Default, derive_more::Debug)]
-#[debug("OnWatchError({:?})", if _0.is_some() { "known" } else { "unknown" })]
-pub(crate) struct OnWatchError(pub(crate) Option<Arc<WatchErrorHook>>);
-
-type WatchErrorHook = dyn Fn(&WatchError) + Send + Sync;
+/// The hook for failed requests.
+pub(crate) type OnWatchError = Arc<dyn Fn(&WatchError) + Send + Sync>;

@@ -218,11 +218,6 @@ impl AppliedIntents {
         self.len = self.len + after - before - dropped;
     }
 
-    #[cfg(test)]
-    fn len(&self) -> usize {
-        self.len
-    }
-
     fn requests(&mut self, gvk: &Gvk, key: &ObjectKey) -> &mut ObjectRequests {
         let of_kind = self.of.entry(gvk.clone()).or_default();
         of_kind.entry(key.clone()).or_default()

@@ -390,7 +390,8 @@ impl<S> Client<S> {
         async move {
             let reads = self.reads::<K>();
             let kind = reads.kind();
-            let placed = self.shared.options_in_namespace(kind, list_options)?;
+            let options = self.shared.options();
+            let placed = options.list_in_namespace(kind, list_options)?;
             if !reads.is_cached() {
                 let objects = Box::pin(live::list::<K>(&self.shared, kind, &placed)).await?;
                 return Ok(objects.into_iter().map(Arc::new).collect());
@@ -457,7 +458,7 @@ impl<S> Client<S> {
         if !reads.is_cached() {
             return Ok(Arc::new(live::get(&self.shared, kind, key).await?));
         }
-        let key = self.shared.key_in_namespace(kind, key)?;
+        let key = self.shared.options().key_in_namespace(kind, key)?;
         let read = || reads.get_at(&key, caller);
         match self.shared.owes(kind, Read::Object(&key.placed(kind))) {
             false => Ok(read().await?),

@@ -1,65 +1,69 @@
 //! Machine: fills in the namespace of a client that is limited to one namespace.
+//!
+//! A key, object or list that names another namespace is refused with [`Error::OtherNamespace`]. It stays unchanged if
+//! the client has no namespace or the kind is cluster-scoped.
 
 use std::borrow::Cow;
 
-use steersman_object::{Kind, Object, ObjectKey};
+use steersman_object::{Kind, ListOptions, Object, ObjectKey};
 
 use crate::error::Error;
+use crate::options::ClientOptions;
 
-/// Returns the key with the client's namespace filled in. The key stays unchanged if the client has no namespace or the
-/// kind is cluster-scoped.
-///
-/// # Errors
-///
-/// [`Error::OtherNamespace`] if the key names another namespace.
-pub(crate) fn key_in_namespace(
-    namespace: Option<&str>,
-    kind: &Kind,
-    key: &ObjectKey,
-) -> Result<ObjectKey, Error> {
-    let Some(namespace) = namespace.filter(|_| kind.is_namespaced()) else {
-        return Ok(key.clone());
-    };
-    match key.namespace() {
-        None => Ok(ObjectKey::namespaced(namespace, key.name())),
-        Some(named) if named == namespace => Ok(key.clone()),
-        Some(_) => Err(Error::OtherNamespace {
-            kind: kind.clone(),
-            key: key.clone(),
-            namespace: namespace.to_owned(),
-        }),
+impl ClientOptions {
+    pub(crate) fn key_in_namespace(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+    ) -> Result<ObjectKey, Error> {
+        match (self.namespace_of(kind), key.namespace()) {
+            (Some(namespace), None) => Ok(ObjectKey::namespaced(namespace, key.name())),
+            (Some(namespace), Some(named)) if named != namespace => {
+                Err(outside(namespace, kind, key.clone()))
+            }
+            _ => Ok(key.clone()),
+        }
+    }
+
+    pub(crate) fn object_in_namespace<'a, K: Object>(
+        &self,
+        kind: &Kind,
+        object: &'a K,
+    ) -> Result<Cow<'a, K>, Error> {
+        let key = object.key();
+        let placed = self.key_in_namespace(kind, &key)?;
+        if placed == key {
+            return Ok(Cow::Borrowed(object));
+        }
+        let mut filled = object.clone();
+        filled.meta_mut().namespace = placed.namespace().map(ToOwned::to_owned);
+        Ok(Cow::Owned(filled))
+    }
+
+    pub(crate) fn list_in_namespace<'a>(
+        &self,
+        kind: &Kind,
+        list_options: &'a ListOptions,
+    ) -> Result<Cow<'a, ListOptions>, Error> {
+        match (self.namespace_of(kind), list_options.selected_namespace()) {
+            (Some(namespace), None) => Ok(Cow::Owned(list_options.clone().namespace(namespace))),
+            (Some(namespace), Some(asked)) if asked != namespace => {
+                Err(outside(namespace, kind, ObjectKey::namespaced(asked, "*")))
+            }
+            _ => Ok(Cow::Borrowed(list_options)),
+        }
+    }
+
+    fn namespace_of(&self, kind: &Kind) -> Option<&str> {
+        self.namespace.as_deref().filter(|_| kind.is_namespaced())
     }
 }
 
-pub(crate) fn object_in_namespace<'a, K: Object>(
-    namespace: Option<&str>,
-    kind: &Kind,
-    object: &'a K,
-) -> Result<Cow<'a, K>, Error> {
-    let key = object.key();
-    let placed = key_in_namespace(namespace, kind, &key)?;
-    if placed == key {
-        return Ok(Cow::Borrowed(object));
-    }
-    let mut filled = object.clone();
-    filled.meta_mut().namespace = placed.namespace().map(ToOwned::to_owned);
-    Ok(Cow::Owned(filled))
-}
-
-/// Returns the namespace that a list selects: `asked`, if the caller names one, or else the client's `namespace`. An
-/// `asked` other than the client's is an error.
-pub(crate) fn list_namespace<'a>(
-    namespace: Option<&'a str>,
-    kind: &Kind,
-    asked: Option<&'a str>,
-) -> Result<Option<&'a str>, Error> {
-    match (namespace.filter(|_| kind.is_namespaced()), asked) {
-        (Some(namespace), Some(asked)) if namespace != asked => Err(Error::OtherNamespace {
-            kind: kind.clone(),
-            key: ObjectKey::namespaced(asked, "*"),
-            namespace: namespace.to_owned(),
-        }),
-        (namespace, asked) => Ok(asked.or(namespace)),
+fn outside(namespace: &str, kind: &Kind, key: ObjectKey) -> Error {
+    Error::OtherNamespace {
+        kind: kind.clone(),
+        key,
+        namespace: namespace.to_owned(),
     }
 }
 
@@ -76,22 +80,27 @@ mod tests {
             ObjectKey::cluster_scoped("a"),
             ObjectKey::namespaced("web", "a"),
         );
-        assert_eq!(key_in_namespace(Some("web"), &maps, &bare).unwrap(), there);
-        assert_eq!(key_in_namespace(Some("web"), &maps, &there).unwrap(), there);
-        assert_eq!(key_in_namespace(Some("web"), &spaces, &bare).unwrap(), bare);
-        assert_eq!(key_in_namespace(None, &maps, &bare).unwrap(), bare);
-        let error = key_in_namespace(Some("other"), &maps, &there).unwrap_err();
+        let (web, other) = (
+            ClientOptions::new().namespace("web"),
+            ClientOptions::new().namespace("other"),
+        );
+        assert_eq!(web.key_in_namespace(&maps, &bare).unwrap(), there);
+        assert_eq!(web.key_in_namespace(&maps, &there).unwrap(), there);
+        assert_eq!(web.key_in_namespace(&spaces, &bare).unwrap(), bare);
+        let everywhere = ClientOptions::new();
+        assert_eq!(everywhere.key_in_namespace(&maps, &bare).unwrap(), bare);
+        let error = other.key_in_namespace(&maps, &there).unwrap_err();
         assert!(matches!(error, Error::OtherNamespace { .. }), "{error}");
 
-        assert_eq!(
-            list_namespace(Some("web"), &maps, None).unwrap(),
-            Some("web")
-        );
-        assert_eq!(list_namespace(Some("web"), &spaces, None).unwrap(), None);
-        assert!(list_namespace(Some("web"), &maps, Some("other")).is_err());
+        let (all, elsewhere) = (ListOptions::new(), ListOptions::new().namespace("other"));
+        let placed = web.list_in_namespace(&maps, &all).unwrap();
+        assert_eq!(placed.selected_namespace(), Some("web"));
+        let placed = web.list_in_namespace(&spaces, &all).unwrap();
+        assert_eq!(placed.selected_namespace(), None);
+        assert!(web.list_in_namespace(&maps, &elsewhere).is_err());
 
         let map = ConfigMap::default();
-        let placed = object_in_namespace(Some("web"), &maps, &map).unwrap();
+        let placed = web.object_in_namespace(&maps, &map).unwrap();
         assert_eq!(placed.metadata.namespace.as_deref(), Some("web"));
     }
 }

@@ -14,9 +14,10 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::sleep;
 use tracing::Instrument as _;
 
+use crate::consistency::ReadConsistency;
 use crate::options::ClientOptions;
 use crate::own_writes::unseen_writes::WriterHash;
-use crate::own_writes::write_tracker::{WriteTracker, reader};
+use crate::own_writes::write_tracker::WriteTracker;
 use crate::write::outcome::{Repeats, outcome};
 use crate::write::{RequestId, Write, WriteObserver};
 
@@ -96,23 +97,12 @@ impl RequestSender {
         kind: &Kind,
         request: PreparedRequest<T>,
     ) -> Result<T, Error> {
-        // This does not call `write_knowing`, because each further async function enlarges the futures of all verbs.
         Ok(self.answer(kind, request, None).await?.value)
     }
 
-    /// Sends a write to an object that existed at `version`, if one is known. After a delete, the object may still
-    /// appear in the cache until the cache has passed this version (RYOW-9).
-    pub(crate) async fn write_knowing<T: Send + 'static>(
-        &self,
-        kind: &Kind,
-        request: PreparedRequest<T>,
-        version: Option<ResourceVersion>,
-    ) -> Result<T, Error> {
-        Ok(self.answer(kind, request, version).await?.value)
-    }
-
-    /// Sends a write as [`write_knowing`](Self::write_knowing) does, and returns the whole answer, which also tells
-    /// whether the server created the object.
+    /// Sends a write and returns the whole answer, which also tells whether the server created the object. `version` is
+    /// a version at which the object existed, if one is known: after a delete, the object may still appear in the cache
+    /// until the cache has passed this version (RYOW-9).
     pub(crate) async fn answer<T: Send + 'static>(
         &self,
         kind: &Kind,
@@ -155,12 +145,22 @@ impl RequestSender {
         sender
     }
 
+    /// Returns the request key of the writes that a read must see: `Some(None)` for all keys, and `None` if the read
+    /// must see no writes. A client for which the result is `None` does not remember its own writes, either.
+    pub(crate) fn reader(&self) -> Option<Option<WriterHash>> {
+        match self.options.consistency {
+            ReadConsistency::OwnKey => self.writer.map(Some),
+            ReadConsistency::Process => Some(None),
+            ReadConsistency::None => None,
+        }
+    }
+
     fn observers(&self) -> Vec<Arc<dyn WriteObserver>> {
         if self.options.dry_run {
             return Vec::new();
         }
         let mut observers = self.options.observers.clone();
-        if reader(&self.options, self.writer).is_some() {
+        if self.reader().is_some() {
             observers.push(Arc::clone(&self.own) as Arc<dyn WriteObserver>);
         }
         observers

@@ -17,7 +17,6 @@ use crate::applied::{AppliedIntents, IntentKey};
 use crate::ensure::{EnsurePlan, Ensured};
 use crate::error::Error;
 use crate::field_manager;
-use crate::namespace::{key_in_namespace, list_namespace, object_in_namespace};
 use crate::options::{ClientOptions, OptimisticLock};
 use crate::own_writes::unseen_writes::{Note, Read, WriterHash};
 use crate::own_writes::write_tracker::{RequiredWrites, Unstored, WaitOutcome, WriteTracker};
@@ -116,24 +115,21 @@ impl SharedClient {
 
     /// Returns false if no remembered write can concern a read of an object of this name. Takes no lock (RYOW-11).
     pub(crate) fn may_owe(&self, name: &str) -> bool {
-        let sender = &self.sender;
-        sender
-            .own
-            .may_owe(&sender.options, sender.writer, Some(name))
+        let reader = self.sender.reader();
+        reader.is_some_and(|reader| self.sender.own.may_owe(reader, Some(name)))
     }
 
     /// Returns whether a read has to wait for a write, or to ask the server about a write.
     pub(crate) fn owes(&self, kind: &Kind, read: Read<'_>) -> bool {
-        let sender = &self.sender;
-        sender
-            .own
-            .owes(&sender.options, sender.writer, kind.gvk(), read)
+        let reader = self.sender.reader();
+        reader.is_some_and(|reader| self.sender.own.owes(reader, kind.gvk(), read))
     }
 
     /// Returns the writes that the cache must show to a read, and the writes that the server must be asked about first.
     pub(crate) fn owed(&self, kind: &Kind, read: Read<'_>) -> RequiredWrites {
         let sender = &self.sender;
-        sender.own.owed(&sender.options, sender.writer, kind, read)
+        let owed = |reader| sender.own.owed(&sender.options, reader, kind, read);
+        sender.reader().map(owed).unwrap_or_default()
     }
 
     /// Waits until the cache has seen the writes in `notes`, at most for [`ClientOptions::own_write_wait`].
@@ -169,28 +165,6 @@ impl SharedClient {
         given.unwrap_or_else(|| field_manager::of_program(&self.client_config().program()))
     }
 
-    pub(crate) fn key_in_namespace(
-        &self,
-        kind: &Kind,
-        key: &ObjectKey,
-    ) -> Result<ObjectKey, Error> {
-        key_in_namespace(self.options().namespace.as_deref(), kind, key)
-    }
-
-    /// Returns the list options, in the client's namespace if the client has one and the list options name none.
-    pub(crate) fn options_in_namespace<'a>(
-        &self,
-        kind: &Kind,
-        list_options: &'a ListOptions,
-    ) -> Result<Cow<'a, ListOptions>, Error> {
-        let asked = list_options.selected_namespace();
-        let placed = list_namespace(self.options().namespace.as_deref(), kind, asked)?;
-        Ok(match placed.filter(|_| asked.is_none()) {
-            Some(namespace) => Cow::Owned(list_options.clone().namespace(namespace)),
-            None => Cow::Borrowed(list_options),
-        })
-    }
-
     /// Returns the list options of a request to the server, in the client's namespace if the client has one and the
     /// list options name none.
     ///
@@ -208,7 +182,7 @@ impl SharedClient {
                 index: index.clone(),
             });
         }
-        self.options_in_namespace(kind, list_options)
+        self.options().list_in_namespace(kind, list_options)
     }
 
     /// Returns the request methods of one kind. The first call makes the transport, in the runtime of the caller.
@@ -218,7 +192,7 @@ impl SharedClient {
     }
 
     pub(crate) async fn create<K: Object>(&self, kind: &Kind, object: &K) -> Result<K, Error> {
-        let object = object_in_namespace(self.options().namespace.as_deref(), kind, object)?;
+        let object = self.options().object_in_namespace(kind, object)?;
         let api = self.api::<K>(kind).await?;
         let request = api.create_request(&object, &self.options().write())?;
         let created = self.sender.write(kind, request).await;
@@ -250,7 +224,7 @@ impl SharedClient {
             });
         }
         check_version(kind, object)?;
-        let object = object_in_namespace(self.options().namespace.as_deref(), kind, object)?;
+        let object = self.options().object_in_namespace(kind, object)?;
         let (api, options) = (self.api::<K>(kind).await?, self.options().write());
         let key = object.key();
         let request = match part {
@@ -278,7 +252,7 @@ impl SharedClient {
         part: ChangedPart,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Ensured<K>, Error> {
-        let object = object_in_namespace(self.options().namespace.as_deref(), kind, object)?;
+        let object = self.options().object_in_namespace(kind, object)?;
         let api = self.api::<K>(kind).await?;
         let plan = self.plan(&api, kind, lock, part);
         let changed = Box::pin(plan.modify(&object, mutate)).await;
@@ -311,7 +285,7 @@ impl SharedClient {
         part: ChangedPart,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Ensured<K>, Error> {
-        let initial = object_in_namespace(self.options().namespace.as_deref(), kind, initial)?;
+        let initial = self.options().object_in_namespace(kind, initial)?;
         let api = self.api::<K>(kind).await?;
         let plan = self.plan(&api, kind, self.options().lock, part);
         plan.ensure(&initial, present, mutate).await

@@ -22,7 +22,7 @@ pub(crate) async fn await_condition<K: Object>(
     condition: &dyn Condition<K>,
     limit: Duration,
 ) -> Result<Option<Arc<K>>, Error> {
-    let key = shared.key_in_namespace(kind, key)?;
+    let key = shared.options().key_in_namespace(kind, key)?;
     let name = FieldSelector::new().equals("metadata.name", key.name());
     let mut list_options = ListOptions::new().fields(name);
     if let Some(namespace) = key.namespace() {

@@ -62,8 +62,7 @@ pub struct WrittenObject {
     pub key: ObjectKey,
     /// The uid of the object; in the answer to a write of a `Scale`, that of the scaled object.
     pub uid: String,
-    /// The resource version; unset if the response has none, for instance after a delete that
-    /// removed the object.
+    /// The resource version; unset if the response has none, for instance after a delete that removed the object.
     pub version: ResourceVersion,
     /// The labels, which decide whether a cache selects the object. `None` if the response is not the object itself,
     /// for instance a Scale, or the `Status` of a delete.

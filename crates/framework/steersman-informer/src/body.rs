@@ -2,7 +2,6 @@
 
 mod context;
 mod forms;
-pub(crate) mod peek;
 mod read;
 
 use std::any::TypeId;

@@ -28,32 +28,7 @@ use crate::untyped_informer::UntypedInformer;
 /// A server that refuses, fails or is away is not an error but a [`InformerState`]: the informer repeats
 /// its requests, and its objects stay readable (REFL-2).
 ///
-/// ```
-/// use k8s_openapi::api::core::v1::Namespace;
-/// use steersman_api::{ApiListWatch, ClientConfig};
-/// use steersman_apiserver::ApiServer;
-/// use steersman_informer::{Delivery, Informer, InformerOptions};
-/// use steersman_object::{Kind, ObjectKey};
-/// use tokio_util::sync::CancellationToken;
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let server = ApiServer::builder().build();
-/// let connection = ClientConfig::in_process(server.service(), "default");
-/// let kind = Kind::of::<Namespace>();
-///
-/// let namespaces = Informer::<Namespace>::new(kind.clone(), InformerOptions::new());
-/// let list_watch = ApiListWatch::new(connection.client()?, kind, None);
-/// tokio::spawn(namespaces.run(list_watch, CancellationToken::new()));
-///
-/// let mut subscription = namespaces.subscribe();
-/// while let Some(Delivery::Event(event)) = subscription.next().await {
-///     println!("{}", event.key());
-/// }
-/// assert!(namespaces.store().get(&ObjectKey::cluster_scoped("default")).is_some());
-/// # Ok(())
-/// # }
-/// ```
+/// The [documentation of the crate](crate) has an example.
 #[derive(Clone, derive_more::Debug)]
 #[debug(
     "Informer {{ kind: {:?}, as: {:?}, state: {:?}, .. }}",
@@ -96,14 +71,11 @@ impl<K: Object> Informer<K> {
     /// # Cancel safety
     ///
     /// Dropping the future stops the informer as `cancel` does.
-    pub fn run<L>(
+    pub fn run<L: ListWatch>(
         &self,
         list_watch: L,
         cancel: CancellationToken,
-    ) -> impl Future<Output = ()> + Send + use<K, L>
-    where
-        L: ListWatch,
-    {
+    ) -> impl Future<Output = ()> + Send + use<K, L> {
         self.untyped.run(list_watch, cancel)
     }
 
@@ -140,16 +112,14 @@ impl<K: Object> Informer<K> {
         F: Fn(&K) -> Vec<String> + Send + Sync + 'static,
     {
         let name = name.as_ref();
-        self.check_name(name)?;
-        let function = index_function(name, function);
-        self.add(Index::new(name, function))
+        self.add(Index::new(name, index_function(name, function)))
     }
 
     /// Indexes all labels, so that a list by labels visits only the objects that have them. Idempotent.
     pub fn index_labels(&self) {
-        let function: IndexFn = Arc::new(|entry| Ok(label_values(entry)));
+        let index = Index::new(LABELS, Arc::new(|entry| Ok(label_values(entry))));
         // The call fails only if the index exists already.
-        let _again = self.add(Index::new(LABELS, function));
+        let _again = self.core().add_index(self.store.handle(), index);
     }
 
     /// Indexes the uids of the owners of an object, under [`OWNER_UID`].
@@ -184,29 +154,22 @@ impl<K: Object> Informer<K> {
     ///
     /// As [`add_index`](Self::add_index).
     pub fn index_label(&self, label: &str) -> Result<(), Error> {
-        self.check_name(label)?;
         self.add(Index::of_label(label))
-    }
-
-    fn check_name(&self, name: &str) -> Result<(), Error> {
-        match name.is_empty() {
-            false => Ok(()),
-            true => Err(Error::IndexWithoutName {
-                kind: self.kind().to_string(),
-            }),
-        }
     }
 
     fn add_head_index(
         &self,
         name: &str,
-        function: impl Fn(&RawEntry) -> Vec<String> + Send + Sync + 'static,
+        values: fn(&RawEntry) -> Vec<String>,
     ) -> Result<(), Error> {
-        let function: IndexFn = Arc::new(move |entry| Ok(function(entry)));
-        self.add(Index::new(name, function))
+        self.add(Index::new(name, Arc::new(move |entry| Ok(values(entry)))))
     }
 
     fn add(&self, index: Index) -> Result<(), Error> {
+        if index.name().is_empty() {
+            let kind = self.kind().to_string();
+            return Err(Error::IndexWithoutName { kind });
+        }
         self.core().add_index(self.store.handle(), index)
     }
 

@@ -54,11 +54,6 @@ impl<T: Eq + Hash> Interner<T> {
         self.held
             .shrink_to(2 * self.used, |value| hasher.hash_one(&**value));
     }
-
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.held.len()
-    }
 }
 
 impl<T> Default for Interner<T> {
@@ -83,15 +78,15 @@ mod tests {
         let all: Vec<Arc<usize>> = (0..1000).map(|number| interner.share(number)).collect();
         assert!(Arc::ptr_eq(&all[7], &interner.share(7)));
         interner.sweep(1000);
-        assert_eq!(interner.len(), 1000);
+        assert_eq!(interner.held.len(), 1000);
         let (kept, gone) = all.split_at(100);
         let (kept, gone) = (kept.to_vec(), gone.len());
         drop(all);
         // Half of the values may belong to objects that still exist.
         interner.sweep(1000 - gone / 2);
-        assert_eq!(interner.len(), 1000);
+        assert_eq!(interner.held.len(), 1000);
         interner.sweep(100);
-        assert_eq!(interner.len(), 100);
+        assert_eq!(interner.held.len(), 100);
         assert!(Arc::ptr_eq(&kept[7], &interner.share(7)));
     }
 
@@ -104,20 +99,20 @@ mod tests {
             drop(interner.share(5000 + more));
         }
         interner.sweep(1000);
-        assert_eq!(interner.len(), 1000);
+        assert_eq!(interner.held.len(), 1000);
         // The number of objects is halved again and again: the removed objects pay for each sweep.
         while all.len() > 1 {
             all.truncate(all.len() / 2);
             interner.sweep(all.len());
             assert!(
-                interner.len() <= FEW + 4 * all.len() + 2,
+                interner.held.len() <= FEW + 4 * all.len() + 2,
                 "{}",
-                interner.len()
+                interner.held.len()
             );
         }
         all.clear();
         interner.sweep(0);
-        assert!(interner.len() <= FEW, "{}", interner.len());
+        assert!(interner.held.len() <= FEW, "{}", interner.held.len());
     }
 
     // POOL-1
@@ -131,11 +126,11 @@ mod tests {
             drop(interner.share(5000 + more));
             interner.sweep(0);
         }
-        assert_eq!(interner.len(), 2000);
+        assert_eq!(interner.held.len(), 2000);
         for more in 0..100 {
             drop(interner.share(9000 + more));
             interner.sweep(0);
         }
-        assert!(interner.len() < 100, "{}", interner.len());
+        assert!(interner.held.len() < 100, "{}", interner.held.len());
     }
 }

@@ -13,6 +13,20 @@ pub struct KeyState {
     pub stored: Option<Identity>,
 }
 
+impl KeyState {
+    /// Returns the state of one key of an informer that has applied all changes up to the version `applied`.
+    pub fn new(applied: ResourceVersion, stored: Option<Identity>) -> Self {
+        Self { applied, stored }
+    }
+
+    /// Returns whether the informer has reached a version of the object: all changes up to it are applied, or the
+    /// stored object has this version or a later one.
+    pub fn has_reached(&self, version: &ResourceVersion) -> bool {
+        let stored = self.stored.as_ref();
+        self.applied.is_at_least(version) || stored.is_some_and(|s| s.version.is_at_least(version))
+    }
+}
+
 /// Identifies a stored object and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -23,4 +37,16 @@ pub struct Identity {
     pub version: ResourceVersion,
     /// Whether the object has a deletion timestamp.
     pub is_deleting: bool,
+}
+
+impl Identity {
+    /// Returns the identity of a stored object.
+    pub fn new(uid: impl Into<String>, version: ResourceVersion, is_deleting: bool) -> Self {
+        let uid = uid.into();
+        Self {
+            uid,
+            version,
+            is_deleting,
+        }
+    }
 }

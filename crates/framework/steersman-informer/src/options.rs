@@ -13,7 +13,7 @@ use crate::transform::Transform;
 use steersman_pack::Budget;
 
 /// The options of one informer.
-#[derive(Clone, Debug)]
+#[derive(Clone, derive_more::Debug)]
 #[non_exhaustive]
 #[must_use = "options do nothing until an informer is made of them"]
 pub struct InformerOptions {
@@ -53,15 +53,18 @@ pub struct InformerOptions {
     pub decode_batches: Option<DecodeBatches>,
     /// The metrics in which the informer counts. Default: none.
     pub metrics: Option<InformerMetrics>,
-    /// The advice that is logged when requests fail. Default: none.
-    pub failure_advice: FailureAdvice,
+    /// Returns the advice that is logged when requests fail. Default: no advice.
+    #[debug(skip)]
+    pub failure_advice: Option<FailureAdvice>,
     /// Reasons of failures of the first list that end by themselves, because this program installs the definition of
     /// the kind or converts its objects. These failures are logged as info. Default: none.
     pub expected_at_first: Vec<Reason>,
     /// Called after each failed request. Default: no hook.
-    pub on_failure: OnFailure,
+    #[debug(skip)]
+    pub on_failure: Option<OnFailure>,
     /// Returns the resource version that the first list must have reached. Default: any version.
-    pub first_version: FirstVersion,
+    #[debug(skip)]
+    pub first_version: Option<FirstVersion>,
 }
 
 /// The batches in which the objects of a list are decoded.
@@ -88,36 +91,15 @@ pub struct Failed {
     pub attempt: u32,
 }
 
-/// A hook that is called after each failed request. Cheap to clone.
-#[derive(Clone, Default, derive_more::Debug)]
-#[debug("OnFailure({:?})", if _0.is_some() { "set" } else { "unset" })]
-pub struct OnFailure(Option<Arc<FailureHook>>);
+/// A hook that is called after each failed request.
+pub type OnFailure = Arc<dyn Fn(&Failed) + Send + Sync>;
 
-type FailureHook = dyn Fn(&Failed) + Send + Sync;
+/// A function that returns the advice to log for a failed request, by its reason; `None` if there is none.
+pub type FailureAdvice = Arc<dyn Fn(Reason) -> Option<String> + Send + Sync>;
 
-/// A function that returns the advice to log for a failed request, by its reason. Cheap to clone.
-#[derive(Clone, Default, derive_more::Debug)]
-#[debug("FailureAdvice({:?})", if _0.is_some() { "set" } else { "unset" })]
-pub struct FailureAdvice(Option<Arc<Advise>>);
-
-type Advise = dyn Fn(Reason) -> Option<String> + Send + Sync;
-
-/// A function that returns the version that the first list must have reached, called once, at the start. Cheap to
-/// clone.
-#[derive(Clone, Default, derive_more::Debug)]
-#[debug("FirstVersion({:?})", self.get())]
-pub struct FirstVersion(Option<Arc<AskVersion>>);
-
-type AskVersion = dyn Fn() -> ResourceVersion + Send + Sync;
-
-impl FirstVersion {
-    /// Returns the version that the first list must have reached; if it is unset, the list asks for the newest state.
-    pub(crate) fn get(&self) -> ResourceVersion {
-        self.0
-            .as_ref()
-            .map_or_else(ResourceVersion::any, |ask| ask())
-    }
-}
+/// A function that returns the version that the first list must have reached, called once, at the start. If the version
+/// is unset, the list asks for the newest state.
+pub type FirstVersion = Arc<dyn Fn() -> ResourceVersion + Send + Sync>;
 
 impl Default for InformerOptions {
     fn default() -> Self {
@@ -138,10 +120,10 @@ impl Default for InformerOptions {
             health: ServerHealth::default(),
             decode_batches: None,
             metrics: None,
-            failure_advice: FailureAdvice::default(),
+            failure_advice: None,
             expected_at_first: Vec::new(),
-            on_failure: OnFailure::default(),
-            first_version: FirstVersion::default(),
+            on_failure: None,
+            first_version: None,
         }
     }
 }
@@ -177,7 +159,7 @@ impl InformerOptions {
         mut self,
         ask: impl Fn() -> ResourceVersion + Send + Sync + 'static,
     ) -> Self {
-        self.first_version = FirstVersion(Some(Arc::new(ask)));
+        self.first_version = Some(Arc::new(ask));
         self
     }
 
@@ -271,7 +253,7 @@ impl InformerOptions {
         mut self,
         advise: impl Fn(Reason) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
-        self.failure_advice = FailureAdvice(Some(Arc::new(advise)));
+        self.failure_advice = Some(Arc::new(advise));
         self
     }
 
@@ -283,22 +265,7 @@ impl InformerOptions {
 
     /// Sets the hook that is called after each failed request, in the informer's task. It must neither block nor panic.
     pub fn on_failure(mut self, hook: impl Fn(&Failed) + Send + Sync + 'static) -> Self {
-        self.on_failure = OnFailure(Some(Arc::new(hook)));
+        self.on_failure = Some(Arc::new(hook));
         self
-    }
-}
-
-impl OnFailure {
-    pub(crate) fn call(&self, failed: &Failed) {
-        if let Some(hook) = &self.0 {
-            hook(failed);
-        }
-    }
-}
-
-impl FailureAdvice {
-    /// Returns the advice for a reason; `None` if there is none.
-    pub fn of(&self, reason: Reason) -> Option<String> {
-        self.0.as_ref().and_then(|advise| advise(reason))
     }
 }

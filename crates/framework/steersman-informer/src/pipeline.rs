@@ -55,7 +55,7 @@ pub(crate) struct Core {
     writer: Mutex<StoreWriter>,
     /// Serialises the creation of views and indexes, outside the writer's lock (VIEW-7). Locked before `writer`.
     view_creation: Mutex<()>,
-    /// One state for each part of the objects that readers may need, at the index that [`projection_index`] returns.
+    /// One state for each part of the objects that readers may need, at the index `Projection as usize`.
     states: [watch::Sender<InformerState>; 3],
     progress: watch::Sender<SyncProgress>,
     /// For each part of the objects that readers may need, whether the store was ever complete with it.
@@ -88,7 +88,7 @@ enum RunState {
 }
 
 /// The progress of the initial list. Written under the writer's lock, and read without it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct SyncProgress {
     /// How much of each object the store holds; `None` before the first list.
     reached: Option<Projection>,
@@ -124,11 +124,7 @@ impl Core {
             }),
             view_creation: Mutex::new(()),
             states: [declared(), declared(), declared()],
-            progress: watch::Sender::new(SyncProgress {
-                reached: None,
-                relists: 0,
-                stopped: false,
-            }),
+            progress: watch::Sender::default(),
             applied: watch::Sender::new(0),
             synced: [false; 3].map(AtomicBool::new),
             // A transform gets whole objects, so they are requested from the start.
@@ -149,16 +145,16 @@ impl Core {
     }
 
     pub(crate) fn state(&self, needs: Projection) -> InformerState {
-        self.states[projection_index(needs)].borrow().clone()
+        self.states[needs as usize].borrow().clone()
     }
 
     pub(crate) fn state_changes(&self, needs: Projection) -> watch::Receiver<InformerState> {
-        self.states[projection_index(needs)].subscribe()
+        self.states[needs as usize].subscribe()
     }
 
     /// Returns whether the store was ever complete with this part of the objects. Takes no lock, for reads (STORE-7).
     pub(crate) fn has_synced(&self, needs: Projection) -> bool {
-        self.synced[projection_index(needs)].load(Ordering::Acquire)
+        self.synced[needs as usize].load(Ordering::Acquire)
     }
 
     /// Returns how much of each object the store holds; `None` before the first list.
@@ -218,14 +214,6 @@ fn whole(kind: &Kind) -> Projection {
     }
 }
 
-fn projection_index(needs: Projection) -> usize {
-    match needs {
-        Projection::Metadata => 0,
-        Projection::Whole => 1,
-        Projection::EveryField => 2,
-    }
-}
-
 /// Runs the informer until it is cancelled or dropped.
 ///
 /// A run that is dropped may leave the entries of its last batch unpacked.
@@ -250,7 +238,8 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         queued: sender.length(),
     };
     let request_metrics = RequestMetrics::new(core.counters.clone());
-    let driver = Reflector::new(list_watch, sender, host, &core.options, request_metrics);
+    let options = core.options.clone();
+    let driver = Reflector::new(list_watch, sender, host, options, request_metrics);
     let mut applied = Vec::new();
     let apply = async {
         while let Some(batch) = receiver.recv_batch().await {

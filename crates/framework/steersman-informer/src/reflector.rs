@@ -18,7 +18,6 @@ pub(crate) mod step;
 pub(crate) mod watch_activity;
 pub(crate) mod problems;
 pub(crate) mod pauses;
-pub(crate) mod phase;
 pub(crate) mod machine;
 pub(crate) mod request_metrics;
 pub(crate) mod version_check;

@@ -95,14 +95,11 @@ impl UntypedInformer {
     /// Returns the progress of the informer, and the object that it stores under a key.
     pub fn key_state(&self, key: &ObjectKey) -> KeyState {
         let indexer = self.core.shared.indexer.read();
-        KeyState {
-            applied: indexer.version().clone(),
-            stored: indexer.get(key).map(|entry| Identity {
-                uid: entry.uid().to_string(),
-                version: entry.version().clone(),
-                is_deleting: entry.is_deleting(),
-            }),
-        }
+        let stored = indexer.get(key).map(|entry| {
+            let (uid, version) = (entry.uid().to_string(), entry.version().clone());
+            Identity::new(uid, version, entry.is_deleting())
+        });
+        KeyState::new(indexer.version().clone(), stored)
     }
 
     /// Returns whether the store holds no object of a namespace, or of any namespace (`None`).

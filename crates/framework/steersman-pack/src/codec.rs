@@ -21,21 +21,15 @@ pub enum Packed {
     Fresh(Arc<Box<[u8]>>),
     /// Not packed, because packing does not make it smaller.
     Plain(Arc<[u8]>),
-    /// Packed without a dictionary.
-    Alone {
+    /// Packed by zstd.
+    Zstd {
         /// The packed bytes.
         bytes: Arc<[u8]>,
         /// The length of the JSON, in bytes.
         length: u32,
-    },
-    /// Packed with a dictionary, which lives as long as any body refers to it.
-    By {
-        /// The packed bytes.
-        bytes: Arc<[u8]>,
-        /// The length of the JSON in bytes.
-        length: u32,
-        /// The dictionary that unpacks the bytes.
-        dictionary: Arc<Dictionary>,
+        /// The dictionary that unpacks the bytes, which lives as long as any body refers to it; `None` if they were
+        /// packed without one.
+        dictionary: Option<Arc<Dictionary>>,
     },
 }
 
@@ -81,7 +75,7 @@ impl Packed {
             Self::Fresh(json) => json.len(),
             Self::Plain(json) => json.len(),
             // The length was converted from a `usize`.
-            Self::Alone { length, .. } | Self::By { length, .. } => *length as usize,
+            Self::Zstd { length, .. } => *length as usize,
         }
     }
 
@@ -89,7 +83,7 @@ impl Packed {
     pub fn size(&self) -> usize {
         match self {
             Self::Fresh(json) => json.len(),
-            Self::Plain(bytes) | Self::Alone { bytes, .. } | Self::By { bytes, .. } => bytes.len(),
+            Self::Plain(bytes) | Self::Zstd { bytes, .. } => bytes.len(),
         }
     }
 
@@ -97,7 +91,7 @@ impl Packed {
     pub fn fresh(&self) -> Option<Arc<Box<[u8]>>> {
         match self {
             Self::Fresh(json) => Some(Arc::clone(json)),
-            Self::Plain(_) | Self::Alone { .. } | Self::By { .. } => None,
+            Self::Plain(_) | Self::Zstd { .. } => None,
         }
     }
 
@@ -106,10 +100,8 @@ impl Packed {
         match (self, other) {
             (Self::Fresh(one), Self::Fresh(other)) => Arc::ptr_eq(one, other),
             (
-                Self::Plain(one) | Self::Alone { bytes: one, .. } | Self::By { bytes: one, .. },
-                Self::Plain(other)
-                | Self::Alone { bytes: other, .. }
-                | Self::By { bytes: other, .. },
+                Self::Plain(one) | Self::Zstd { bytes: one, .. },
+                Self::Plain(other) | Self::Zstd { bytes: other, .. },
             ) => Arc::ptr_eq(one, other),
             _ => false,
         }
@@ -118,8 +110,8 @@ impl Packed {
     /// Returns the dictionary that the bytes are packed with.
     pub fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         match self {
-            Self::By { dictionary, .. } => Some(dictionary),
-            Self::Fresh(_) | Self::Plain(_) | Self::Alone { .. } => None,
+            Self::Zstd { dictionary, .. } => dictionary.as_ref(),
+            Self::Fresh(_) | Self::Plain(_) => None,
         }
     }
 }
@@ -182,14 +174,10 @@ impl Codec {
         if packer.context.sizeof() + packer.buffer.capacity() <= 2 * LARGE {
             self.put_back(&mut self.packers.lock(), packer);
         }
-        let bytes = bytes?;
-        Some(match dictionary {
-            None => Packed::Alone { bytes, length },
-            Some(dictionary) => Packed::By {
-                bytes,
-                length,
-                dictionary: Arc::clone(dictionary),
-            },
+        Some(Packed::Zstd {
+            bytes: bytes?,
+            length,
+            dictionary: dictionary.cloned(),
         })
     }
 
@@ -202,12 +190,11 @@ impl Codec {
         let (bytes, length, dictionary) = match packed {
             Packed::Fresh(json) => return Ok(look(json)),
             Packed::Plain(json) => return Ok(look(json)),
-            Packed::Alone { bytes, length } => (bytes, *length as usize, None),
-            Packed::By {
+            Packed::Zstd {
                 bytes,
                 length,
                 dictionary,
-            } => (bytes, *length as usize, Some(&**dictionary)),
+            } => (bytes, *length as usize, dictionary.as_deref()),
         };
         let (context, mut buffer) = {
             let mut idle = self.unpackers.lock();
@@ -316,24 +303,25 @@ mod tests {
         let codec = Codec::default();
         let dictionary = dictionary();
         let packed = codec.pack(&json(8), Some(&dictionary));
-        let Packed::By { bytes, length, .. } = packed else {
+        let Packed::Zstd { bytes, length, .. } = packed else {
             panic!("{packed:?}");
         };
         let other = Arc::new(Dictionary::new(&json(4).repeat(3)).unwrap());
         let broken = [
-            Packed::Alone {
+            Packed::Zstd {
                 bytes: b"none of zstd".to_vec().into(),
                 length,
+                dictionary: None,
             },
-            Packed::By {
+            Packed::Zstd {
                 bytes: Arc::clone(&bytes),
                 length: length - 1,
-                dictionary,
+                dictionary: Some(dictionary),
             },
-            Packed::By {
+            Packed::Zstd {
                 bytes: bytes[..bytes.len() / 2].into(),
                 length,
-                dictionary: other,
+                dictionary: Some(other),
             },
         ];
         for broken in broken {

@@ -129,31 +129,32 @@ impl<'a> MessageReader<'a> {
                     "proto: {message}: illegal tag {number} (wire type {wire})"
                 ));
             };
-            let content = match wire {
-                0 => FieldContent::Varint(self.varint()?.ok_or(EARLY)?),
-                1 => {
-                    let bytes = self.take(8)?.first_chunk().copied().unwrap_or_default();
-                    FieldContent::Fixed64(u64::from_le_bytes(bytes))
+            if wire == 3 {
+                // Kubernetes' messages have no groups, so a group is skipped.
+                self.skip_group()?;
+                continue;
+            }
+            return Ok(Some((number, self.content(wire)?)));
+        }
+    }
+
+    /// Returns the content of a field with this wire type, other than a group.
+    fn content(&mut self, wire: u64) -> Result<FieldContent<'a>, String> {
+        match wire {
+            0 => Ok(FieldContent::Varint(self.varint()?.ok_or(EARLY)?)),
+            1 => {
+                let bytes = self.take(8)?.first_chunk().copied().unwrap_or_default();
+                Ok(FieldContent::Fixed64(u64::from_le_bytes(bytes)))
+            }
+            2 => {
+                let length = self.varint()?.ok_or(EARLY)?;
+                if i64::try_from(length).is_err() {
+                    return Err("proto: negative length found during unmarshaling".to_owned());
                 }
-                2 => {
-                    let length = self.varint()?.ok_or(EARLY)?;
-                    if i64::try_from(length).is_err() {
-                        return Err("proto: negative length found during unmarshaling".to_owned());
-                    }
-                    FieldContent::Bytes(self.take(length)?)
-                }
-                3 => {
-                    // Kubernetes' messages have no groups, so a group is skipped.
-                    self.skip_group()?;
-                    continue;
-                }
-                5 => {
-                    self.take(4)?;
-                    FieldContent::Fixed32
-                }
-                wire => return Err(format!("proto: illegal wireType {wire}")),
-            };
-            return Ok(Some((number, content)));
+                Ok(FieldContent::Bytes(self.take(length)?))
+            }
+            5 => self.take(4).map(|_| FieldContent::Fixed32),
+            wire => Err(format!("proto: illegal wireType {wire}")),
         }
     }
 
@@ -197,22 +198,11 @@ impl<'a> MessageReader<'a> {
         while open > 0 {
             let tag = self.varint()?.ok_or(EARLY)?;
             match tag & 7 {
-                0 => {
-                    self.varint()?.ok_or(EARLY)?;
-                }
-                1 => {
-                    self.take(8)?;
-                }
-                2 => {
-                    let length = self.varint()?.ok_or(EARLY)?;
-                    self.take(length)?;
-                }
                 3 => open += 1,
                 4 => open -= 1,
-                5 => {
-                    self.take(4)?;
+                wire => {
+                    self.content(wire)?;
                 }
-                wire => return Err(format!("proto: illegal wireType {wire}")),
             }
         }
         Ok(())

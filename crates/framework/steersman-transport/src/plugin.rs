@@ -49,16 +49,10 @@ pub(crate) fn explain(exec: &ExecConfig, error: &AuthError) -> String {
                 Some(code) => format!("exited with {code}"),
                 None => format!("was ended ({})", out.status),
             };
-            let said = words(&String::from_utf8_lossy(&out.stderr));
-            let said: String = match said.is_empty() {
-                true => String::new(),
-                false => [": ", &said]
-                    .into_iter()
-                    .flat_map(str::chars)
-                    .take(QUOTED)
-                    .collect(),
-            };
-            format!("the credential plugin {name} {how}{said}")
+            let stderr = words(&String::from_utf8_lossy(&out.stderr));
+            let said: String = stderr.chars().take(QUOTED).collect();
+            let colon = if said.is_empty() { "" } else { ": " };
+            format!("the credential plugin {name} {how}{colon}{said}")
         }
         AuthError::AuthExecParse(_) => format!(
             "the credential plugin {name} printed something that is no ExecCredential of \

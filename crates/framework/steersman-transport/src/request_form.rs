@@ -1,5 +1,8 @@
 //! Machine: converts requests to HTTP/1.1, and decides whether a failed request was processed.
 
+use std::error::Error as _;
+use std::iter::successors;
+
 use bytes::Bytes;
 use http::header::HOST;
 use http::uri::{Parts, PathAndQuery};
@@ -10,16 +13,14 @@ use tower::BoxError;
 /// Returns whether the server closed the connection before it processed the request (GOAWAY), and whether it refused
 /// the stream (REFUSED_STREAM); RFC 9113, 6.8 and 8.7.
 pub(crate) fn refusal(error: &hyper::Error) -> (bool, bool) {
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        if let Some(error) = error.downcast_ref::<h2::Error>() {
+    let mut causes = successors(error.source(), |&cause| cause.source());
+    let stream = causes.find_map(|cause| cause.downcast_ref::<h2::Error>());
+    stream
+        .filter(|error| error.is_remote())
+        .map_or((false, false), |error| {
             let refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
-            let remote = error.is_remote();
-            return (remote && error.is_go_away(), remote && refused);
-        }
-        source = error.source();
-    }
-    (false, false)
+            (error.is_go_away(), refused)
+        })
 }
 
 /// Converts a request to HTTP/1.1: its target is only the path, and the server's name is a header.

@@ -1,4 +1,4 @@
-//! Handle: declares kinds and their indexes.
+//! Handle: declares kinds and their indexes, and removes kinds.
 
 use std::sync::Arc;
 
@@ -46,8 +46,7 @@ impl Cache {
 
     /// Registers a field index named `name` with at most one value per object.
     ///
-    /// May be called before or after the cache runs, once per name. `value` must depend on the
-    /// object alone.
+    /// May be called before or after the cache runs, once per name. `value` must depend on the object alone.
     ///
     /// # Errors
     ///
@@ -60,8 +59,7 @@ impl Cache {
         self.register(name, value)
     }
 
-    /// Registers a field index like [`index_field`](Self::index_field), with any number of values
-    /// per object.
+    /// Registers a field index like [`index_field`](Self::index_field), with any number of values per object.
     ///
     /// # Errors
     ///
@@ -119,8 +117,7 @@ impl Cache {
         self.each::<K>(label, move |informer| informer.index_label(&name))
     }
 
-    /// Indexes all labels, so that the cost of a list under a label selector is proportional to its
-    /// result.
+    /// Indexes all labels, so that the cost of a list under a label selector is proportional to its result.
     ///
     /// # Errors
     ///
@@ -132,6 +129,28 @@ impl Cache {
         }
         self.remember::<K>(None, Informer::index_labels);
         Ok(())
+    }
+
+    /// Ends the informers of the kind `K`, removes them from the cache and returns their number.
+    ///
+    /// Their watches stop, the subscriptions end at once, without the events that wait, and the cache
+    /// drops the objects and the indexes of the kind. A later read or declaration creates a new informer (CACHE-7).
+    /// Handles and stores of a removed informer keep its last state.
+    ///
+    /// A controller that watches the kind ends with its subscription.
+    pub fn remove<K: TypedObject>(&self) -> usize {
+        self.remove_kind(&Kind::of::<K>())
+    }
+
+    /// Removes the informers like [`remove`](Self::remove), for a kind known only at runtime.
+    pub fn remove_kind(&self, kind: &Kind) -> usize {
+        self.shared.scope.indexes.lock().remove(kind.gvk());
+        let removed = self.shared.registry.write().remove(kind.gvk());
+        for entry in &removed {
+            // `end` is called outside the lock of the registry, because it notifies subscribers.
+            entry.end();
+        }
+        removed.len()
     }
 
     fn register<K: TypedObject, I: IntoIterator<Item = String>>(

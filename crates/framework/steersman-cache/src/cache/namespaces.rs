@@ -11,8 +11,7 @@ impl Cache {
         self.shared.default_namespaces()
     }
 
-    /// Adds a default namespace, and returns whether it is new. May be called before the cache runs and while
-    /// it runs.
+    /// Adds a default namespace, and returns whether it is new. May be called before the cache runs and while it runs.
     ///
     /// Every declared kind without namespaces of its own ([`ByObject::namespaces`](crate::ByObject::namespaces))
     /// gets an informer of the namespace, with its indexes; controllers that watch the kind follow (CACHE-17).

@@ -71,27 +71,23 @@ impl SharedCache {
     /// CACHE-8: ends informers that only reads started (undeclared) and that were idle for the linger time.
     fn end_idle(&self, linger: &mut IdleInformers) {
         // Done outside the registry's lock, which every read takes, because counting subscribers may wait for a writer.
-        let keyed_entries = self.registry.read().keyed_entries();
-        let undeclared = keyed_entries
-            .into_iter()
-            .filter(|(_, entry)| !entry.is_permanent());
-        let undeclared = undeclared.map(|(informer_key, entry)| (informer_key, entry.take_used()));
-        for informer_key in linger.handle_check(undeclared, Instant::now().into_std()) {
+        let entries = self.registry.read().keyed_entries().into_iter();
+        let undeclared = entries.filter(|(_, entry)| !entry.is_permanent());
+        let undeclared = undeclared.map(|(key, entry)| (key, entry.take_used()));
+        for key in linger.handle_check(undeclared, Instant::now().into_std()) {
             // A use after the check is recorded under this lock, and keeps the informer.
-            let Some(idle) = self
+            let removed = self
                 .registry
                 .write()
-                .remove_if(&informer_key, InformerEntry::may_end)
-            else {
-                continue;
-            };
+                .remove_if(&key, InformerEntry::may_end);
+            let Some(idle) = removed else { continue };
             idle.end();
             if let Some(metrics) = &self.options.metrics {
                 metrics.lingered(&idle.kind().to_string());
             }
             info!(
                 kind = %idle.kind().qualified_plural(),
-                namespace = informer_key.namespace.as_deref(),
+                namespace = key.namespace.as_deref(),
                 "an undeclared informer ended because it was idle: the next read starts it again"
             );
         }
@@ -162,15 +158,9 @@ async fn at(time: Option<std::time::Instant>) {
 
 /// Handles the end of an informer's task: a cancellation or removal is expected, and a panic ends the cache.
 fn accept(ended: Result<(Id, ()), JoinError>, kinds: &mut HashMap<Id, Kind>) -> Result<(), Error> {
-    let error = match ended {
-        Ok((id, ())) => {
-            kinds.remove(&id);
-            return Ok(());
-        }
-        Err(error) => error,
-    };
-    match kinds.remove(&error.id()) {
-        Some(kind) if error.is_panic() => Err(Error::Panicked {
+    let id = ended.as_ref().map_or_else(JoinError::id, |(id, ())| *id);
+    match (kinds.remove(&id), ended) {
+        (Some(kind), Err(error)) if error.is_panic() => Err(Error::Panicked {
             kind,
             message: error.to_string(),
         }),

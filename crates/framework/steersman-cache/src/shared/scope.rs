@@ -81,7 +81,7 @@ impl Scope {
             let namespaces = self.namespaces.read();
             for coverage in coverages.values_mut() {
                 let kind = coverage.kind().clone();
-                *coverage = Arc::new(Coverage::of_namespaces(&kind, options, &namespaces));
+                *coverage = Arc::new(Coverage::of(&kind, options, &namespaces));
             }
         }
         let mut typed = self.typed.write();
@@ -103,7 +103,7 @@ impl SharedCache {
             return Arc::clone(coverage);
         }
         let namespaces = self.scope.namespaces.read();
-        let coverage = Arc::new(Coverage::of_namespaces(kind, &self.options, &namespaces));
+        let coverage = Arc::new(Coverage::of(kind, &self.options, &namespaces));
         coverages.insert(kind.gvk().clone(), Arc::clone(&coverage));
         coverage
     }

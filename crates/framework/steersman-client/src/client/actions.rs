@@ -23,7 +23,7 @@ impl Client {
     /// again later. Otherwise the errors of the server.
     pub async fn evict(&self, pod: &ObjectKey, options: &DeleteOptions) -> Result<(), Error> {
         let kind = Kind::of::<Pod>();
-        let pod = self.shared.key_in_namespace(&kind, pod)?;
+        let pod = self.shared.options().key_in_namespace(&kind, pod)?;
         let eviction = json!({
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -45,7 +45,8 @@ impl Client {
     ///
     /// [`is_conflict`](Error::is_conflict) if the Pod is bound already; otherwise the errors of the server.
     pub async fn bind(&self, pod: &ObjectKey, node: &str) -> Result<(), Error> {
-        let pod = self.shared.key_in_namespace(&Kind::of::<Pod>(), pod)?;
+        let options = self.shared.options();
+        let pod = options.key_in_namespace(&Kind::of::<Pod>(), pod)?;
         let binding = json!({
             "apiVersion": "v1",
             "kind": "Binding",

@@ -47,7 +47,7 @@ impl<K: Object> Subresource<K> {
     /// [`is_not_found`](Error::is_not_found) if the object is absent or its kind has no such subresource; otherwise
     /// the errors of the server.
     pub async fn get<T: DeserializeOwned>(&self, key: &ObjectKey) -> Result<T, Error> {
-        let key = self.shared.key_in_namespace(&self.kind, key)?;
+        let key = self.shared.options().key_in_namespace(&self.kind, key)?;
         let api = self.shared.api::<K>(&self.kind).await?;
         let ask = || api.get_part(&key, &self.name);
         Ok(self.shared.sender().read(&self.kind, ask).await?)
@@ -136,7 +136,7 @@ impl<K: Object> Subresource<K> {
         key: &ObjectKey,
         request: impl FnOnce(&Api<K>, &ObjectKey) -> Result<PreparedRequest<T>, steersman_api::Error>,
     ) -> Result<T, Error> {
-        let key = self.shared.key_in_namespace(&self.kind, key)?;
+        let key = self.shared.options().key_in_namespace(&self.kind, key)?;
         let api = self.shared.api::<K>(&self.kind).await?;
         let request = request(&api, &key)?;
         Ok(self.shared.sender().write(&self.kind, request).await?)

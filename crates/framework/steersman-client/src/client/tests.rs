@@ -51,7 +51,9 @@ async fn reads_take_no_lock_for_unrelated_notes_and_one_for_related_ones() {
     let own = &client.shared.sender().own;
     let may_owe = |client: &Client| {
         let sender = client.shared.sender();
-        own.may_owe(&sender.options, sender.writer, None)
+        sender
+            .reader()
+            .is_some_and(|reader| own.may_owe(reader, None))
     };
     // The clients of request keys that wrote nothing, without those that share a counter of the filter with a key that
     // wrote.
@@ -87,8 +89,8 @@ async fn reads_take_no_lock_for_unrelated_notes_and_one_for_related_ones() {
     let all = client.read_consistency(ReadConsistency::Process);
     let before = own.locked();
     let name = (0..100).map(|number| format!("absent-{number}"));
-    let sender = all.shared.sender();
-    let free = |name: &String| !own.may_owe(&sender.options, sender.writer, Some(name));
+    let reader = all.shared.sender().reader().unwrap();
+    let free = |name: &String| !own.may_owe(reader, Some(name));
     let name = name.into_iter().find(free).unwrap();
     let absent = all.get_opt::<ConfigMap>(&key(&name)).await.unwrap();
     assert_eq!((absent, own.locked()), (None, before));

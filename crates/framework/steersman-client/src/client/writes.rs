@@ -83,7 +83,7 @@ impl<S> Client<S> {
         S: KindSource<K>,
     {
         let kind = &*self.kinds.kind_of();
-        let key = self.shared.key_in_namespace(kind, key)?;
+        let key = self.shared.options().key_in_namespace(kind, key)?;
         let options = self.shared.options().write();
         let api = self.shared.api::<K>(kind).await?;
         let request = api.patch_request(&key, patch, &options)?;
@@ -224,19 +224,19 @@ impl<S> Client<S> {
         S: KindSource<K>,
     {
         let kind = &*self.kinds.kind_of();
-        let key = self.shared.key_in_namespace(kind, key)?;
+        let key = self.shared.options().key_in_namespace(kind, key)?;
         let options = self.shared.options().delete(options);
         let api = self.shared.api::<K>(kind).await?;
         let request = api.delete_request(&key, &options)?;
         let sender = self.shared.sender().dry(options.dry_run);
         if options.dry_run {
-            sender.write_knowing(kind, request, version).await?;
+            sender.answer(kind, request, version).await?;
             return Ok(());
         }
         // CLIENT-10: the remembered applies to the object are forgotten before the request, because this future may be
         // dropped before the answer arrives.
         self.shared.forget_applied(kind, &key);
-        let deleted = sender.write_knowing(kind, request, version).await;
+        let deleted = sender.answer(kind, request, version).await;
         // The applies are forgotten again: another task may have applied the object before the server deleted it.
         self.shared.forget_applied(kind, &key);
         deleted?;

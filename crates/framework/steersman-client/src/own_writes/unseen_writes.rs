@@ -13,7 +13,7 @@ mod note;
 
 pub(crate) use filter::Filter;
 pub(crate) use kept_answer::{AnswerBudget, KeptAnswer};
-pub(crate) use note::{CacheState, Note, StoredObject};
+pub(crate) use note::Note;
 pub(crate) use question::{Question, UncertainObject};
 
 /// While fewer writes than this are remembered, those that the cache has seen are kept for [`SWEEP_AFTER`].
@@ -225,9 +225,6 @@ impl UnseenWrites {
 
     /// Returns whether a read for `writer` (`None`: all writers) must wait for a write or ask the server about one.
     pub(crate) fn owes(&self, writer: Option<WriterHash>, gvk: &Gvk, read: Read<'_>) -> bool {
-        if !self.filter.may_owe(writer, read.name()) {
-            return false;
-        }
         let mut notes = self.notes(writer, gvk);
         notes.any(|notes| {
             let is_noted = match read {

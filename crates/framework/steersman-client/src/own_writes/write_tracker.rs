@@ -10,10 +10,9 @@ use steersman_object::{Gvk, Kind, ObjectKey, ResourceVersion};
 use tokio::time::Instant;
 
 use super::unseen_writes::{
-    AnswerBudget, CacheState, Filter, Note, NotedWrite, Question, Read, StoredObject,
-    UncertainObject, UnseenWrites, WriterHash,
+    AnswerBudget, Filter, Note, NotedWrite, Question, Read, UncertainObject, UnseenWrites,
+    WriterHash,
 };
-use crate::consistency::ReadConsistency;
 use crate::options::ClientOptions;
 use crate::write::{
     RequestId, StateBeforeDelete, Write, WriteObserver, WriteOutcome, WrittenObject,
@@ -79,26 +78,14 @@ impl WriteTracker {
         self.locked.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Returns whether a read of the object with this name (`None`: a list) may have to wait for a remembered write.
-    /// Takes no lock, and mostly returns false if only other request keys have written (RYOW-11).
-    pub(crate) fn may_owe(
-        &self,
-        options: &ClientOptions,
-        writer: Option<WriterHash>,
-        name: Option<&str>,
-    ) -> bool {
-        reader(options, writer).is_some_and(|reader| self.filter.may_owe(reader, name))
+    /// Returns whether a read for `reader` (`None`: all request keys) of the object with this name (`None`: a list) may
+    /// have to wait for a write. Takes no lock, and mostly returns false if only other keys have written (RYOW-11).
+    pub(crate) fn may_owe(&self, reader: Option<WriterHash>, name: Option<&str>) -> bool {
+        self.filter.may_owe(reader, name)
     }
 
-    pub(crate) fn owes(
-        &self,
-        options: &ClientOptions,
-        writer: Option<WriterHash>,
-        gvk: &Gvk,
-        read: Read<'_>,
-    ) -> bool {
-        self.may_owe(options, writer, read.name())
-            && reader(options, writer).is_some_and(|reader| self.lock().owes(reader, gvk, read))
+    pub(crate) fn owes(&self, reader: Option<WriterHash>, gvk: &Gvk, read: Read<'_>) -> bool {
+        self.may_owe(reader, read.name()) && self.lock().owes(reader, gvk, read)
     }
 
     /// Returns the earlier writes that a read must see and that the cache does not show yet. Forgets the writes that
@@ -106,16 +93,14 @@ impl WriteTracker {
     pub(crate) fn owed(
         &self,
         options: &ClientOptions,
-        writer: Option<WriterHash>,
+        reader: Option<WriterHash>,
         kind: &Kind,
         read: Read<'_>,
     ) -> RequiredWrites {
         let gvk = kind.gvk();
-        let Some(reader) =
-            reader(options, writer).filter(|reader| self.filter.may_owe(*reader, read.name()))
-        else {
+        if !self.may_owe(reader, read.name()) {
             return RequiredWrites::default();
-        };
+        }
         let writes = self.lock();
         let mut questions = writes.questions(reader, gvk, read);
         let mut notes = writes.owed(reader, gvk, read);
@@ -179,7 +164,7 @@ impl WriteTracker {
     /// read would have to wait for it.
     fn is_news(&self, gvk: &Gvk, key: &ObjectKey, version: &ResourceVersion) -> bool {
         let key_state = self.key_state(gvk, key);
-        key_state.is_some_and(|has| !look(&has).has_come(version))
+        key_state.is_some_and(|has| !has.has_reached(version))
     }
 
     fn note(&self, writer: WriterHash, gvk: &Gvk, noted: NotedWrite) {
@@ -188,7 +173,7 @@ impl WriteTracker {
         writes.handle_write(writer, gvk, noted, now);
         let is_seen = |gvk: &Gvk, note: &Note| {
             let key_state = self.key_state(gvk, &note.key);
-            key_state.is_none_or(|has| note.is_seen(look(&has)))
+            key_state.is_none_or(|has| note.is_seen(&has))
         };
         let is_passed = |gvk: &Gvk, question: &Question| self.is_passed(gvk, question);
         let follows = |gvk: &Gvk, question: &Question| {
@@ -204,7 +189,7 @@ impl WriteTracker {
         match (&question.subject, &question.version) {
             (UncertainObject::Object(key), Some(version)) => {
                 let key_state = self.key_state(gvk, key);
-                key_state.is_none_or(|has| look(&has).has_come(version))
+                key_state.is_none_or(|has| has.has_reached(version))
             }
             _ => false,
         }
@@ -302,7 +287,7 @@ impl WriteTracker {
             // another object of its name.
             Membership::Outside if write.verb == "create" && stored.is_none() => None,
             Membership::Outside => Some(NotedWrite::Absent { key, at: version }),
-            _ if look(&has).has_come(&version) => None,
+            _ if has.has_reached(&version) => None,
             // The cache holds this object, so its informer receives the write as a change or, if the selectors no
             // longer select the object, as a deletion.
             _ if stored.is_some_and(|stored| stored.uid == uid) => Some(NotedWrite::Stored {
@@ -321,19 +306,6 @@ impl WriteTracker {
     }
 }
 
-/// Returns the request key of the writes that a read must see: `Some(None)` for all keys, and `None` if the read must
-/// see no writes. A client for which the result is `None` does not remember its own writes, either.
-pub(crate) fn reader(
-    options: &ClientOptions,
-    writer: Option<WriterHash>,
-) -> Option<Option<WriterHash>> {
-    match options.consistency {
-        ReadConsistency::OwnKey => writer.map(Some),
-        ReadConsistency::Process => Some(None),
-        ReadConsistency::None => None,
-    }
-}
-
 impl WriteObserver for WriteTracker {
     fn ended(&self, write: &Write, outcome: &WriteOutcome<'_>) {
         if let Some(noted) = self.noted(write, outcome) {
@@ -349,18 +321,6 @@ fn is_delete(write: &Write, written: &WrittenObject) -> bool {
     match write.verb {
         "delete" => !written.deleting,
         _ => written.finalized,
-    }
-}
-
-fn look(has: &KeyState) -> CacheState<'_> {
-    let stored = has.stored.as_ref().map(|stored| StoredObject {
-        uid: &stored.uid,
-        version: &stored.version,
-        is_deleting: stored.is_deleting,
-    });
-    CacheState {
-        applied: &has.applied,
-        stored,
     }
 }
 

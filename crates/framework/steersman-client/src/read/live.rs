@@ -59,7 +59,7 @@ impl<S> Live<S> {
         S: KindSource<K>,
     {
         let kind = &*self.kinds.kind_of();
-        let key = self.shared.key_in_namespace(kind, key)?;
+        let key = self.shared.options().key_in_namespace(kind, key)?;
         let api = self.shared.api::<K>(kind).await?;
         Ok(self
             .shared
@@ -118,7 +118,7 @@ pub(crate) async fn get<K: Object>(
     key: &ObjectKey,
 ) -> Result<K, Error> {
     let api = shared.api::<K>(kind).await?;
-    let key = shared.key_in_namespace(kind, key)?;
+    let key = shared.options().key_in_namespace(kind, key)?;
     Ok(shared.sender().read(kind, || api.get(&key)).await?)
 }
 

@@ -35,7 +35,7 @@ impl SharedClient {
         part: &(impl Serialize + Sync),
     ) -> Result<Apply, Error> {
         let (key, document) = document(kind, part)?;
-        let key = self.key_in_namespace(kind, &key)?;
+        let key = self.options().key_in_namespace(kind, &key)?;
         let document = in_namespace(document, &key);
         let intent = match self.options().dry_run {
             true => None,
@@ -151,7 +151,7 @@ impl SharedClient {
         subresource: &str,
         body: &(impl Serialize + Sync),
     ) -> Result<T, Error> {
-        let key = self.key_in_namespace(kind, key)?;
+        let key = self.options().key_in_namespace(kind, key)?;
         let patch = Patch::Apply(part_document(kind, &key, body)?);
         let api = self.api::<DynamicObject>(kind).await?;
         let request = api.patch_part_request(&key, subresource, &patch, &self.applying())?;

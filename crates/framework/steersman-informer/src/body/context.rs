@@ -25,9 +25,4 @@ impl BodyContext {
             changes_form: false,
         }
     }
-
-    #[cfg(test)]
-    pub(crate) fn alone(budget: Budget) -> std::sync::Arc<Self> {
-        std::sync::Arc::new(Self::new(budget, Counters::default(), false))
-    }
 }

@@ -5,10 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use parking_lot::{MappedRwLockReadGuard, RwLockReadGuard};
 use steersman_object::{Object, decode_json};
 
 use super::{Body, BodyState, FormAdmission};
-use crate::body::forms::{DecodeResult, DecodedForm, Forms};
+use crate::body::forms::{AnyDecoded, DecodeResult, DecodedForm, Forms};
 use steersman_api::Projection;
 use steersman_pack::{Broken, Evictable, Evictions, Packed};
 
@@ -50,6 +51,17 @@ impl Body {
     /// Returns the cached object decoded as a `K`, or its decode error, without counting as a read.
     pub(crate) fn peek<K: Object>(&self) -> Option<DecodeResult<K>> {
         self.state.read().forms.get()
+    }
+
+    /// Returns the cached object decoded as a `K`, without counting as a read; `None` if there is none, or if a writer
+    /// holds the body's lock.
+    pub(crate) fn try_peek<K: Object>(&self) -> Option<MappedRwLockReadGuard<'_, AnyDecoded>> {
+        let state = self.state.try_read()?;
+        RwLockReadGuard::try_map(state, |state| state.forms.object::<K>()).ok()
+    }
+
+    pub(crate) fn is_visited(&self) -> bool {
+        self.visited.load(Ordering::Relaxed)
     }
 
     /// Returns the object as a `K`: the cached value, or one decoded for this call and not cached (VIEW-5, PACK-3).

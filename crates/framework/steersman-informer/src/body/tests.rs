@@ -11,6 +11,12 @@ const JSON: &[u8] = br#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#;
 
 type Metadata = PartialObjectMeta<ConfigMap>;
 
+impl BodyContext {
+    pub(crate) fn alone(budget: Budget) -> Arc<Self> {
+        Arc::new(Self::new(budget, Counters::default(), false))
+    }
+}
+
 /// The owner of a body in these tests, in place of an entry.
 struct Held(Body);
 
@@ -313,7 +319,7 @@ fn store_7_try_peek_does_not_wait_for_a_writer() {
     let peeked = || {
         body.0
             .try_peek::<ConfigMap>()
-            .map(|guard| guard.shared_by())
+            .map(|object| Arc::strong_count(&object))
     };
     assert!(is_cached(&body) && peeked() == Some(1));
     assert!(body.0.try_peek::<Metadata>().is_none(), "of another type");

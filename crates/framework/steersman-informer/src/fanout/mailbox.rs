@@ -1,6 +1,6 @@
 //! Machine: the events that wait for one subscriber. Beyond the bound there is one coalesced change per key.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 
 use steersman_object::ObjectKey;
 
@@ -19,26 +19,21 @@ const KEPT: usize = 2048;
 /// coalesced change waits at the position of the newest event, but an initial object stays before the sync marker.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, WaitingChange>,
     /// The position of each key's change; empty while events are not coalesced.
     positions: HashMap<ObjectKey, u64>,
     next: u64,
     bound: usize,
     collapsed: bool,
     /// The second event of a change that became two events, after the subscriber has taken the first.
-    half: VecDeque<RawEvent>,
+    half: Option<RawEvent>,
     marker: SyncMarker,
 }
 
+/// One event, or several coalesced events of a key: the change from the version that the subscriber took last to the
+/// current version.
 #[derive(Debug)]
-enum Waiting {
-    Event(RawEvent),
-    CollapsedChange(CollapsedChange),
-}
-
-/// The coalesced change of a key, from the version that the subscriber took last to the current version.
-#[derive(Debug)]
-struct CollapsedChange {
+struct WaitingChange {
     /// The version that the subscriber took last; `None` if no object had the key for the subscriber.
     taken: Option<RawEntry>,
     /// The final version of the object in `taken`, if that object was deleted after the subscriber took it.
@@ -65,8 +60,7 @@ impl Mailbox {
     /// Adds the objects that are present when the subscriber joins (FAN-1).
     pub(crate) fn fill(&mut self, present: impl Iterator<Item = RawEntry>) {
         for entry in present {
-            let created = Event::created(entry, Origin::Initial);
-            self.append(Waiting::Event(created));
+            self.append(Event::created(entry, Origin::Initial));
         }
     }
 
@@ -82,12 +76,12 @@ impl Mailbox {
         if self.collapsed {
             self.fold(event);
         } else {
-            self.append(Waiting::Event(event));
+            self.append(event);
         }
     }
 
     pub(crate) fn take(&mut self) -> Taken {
-        if let Some(event) = self.half.pop_front() {
+        if let Some(event) = self.half.take() {
             return Taken::Event(event);
         }
         loop {
@@ -95,7 +89,7 @@ impl Mailbox {
             if self.marker.due(first) {
                 return Taken::Synced;
             }
-            let Some((_, waiting)) = self.waiting.pop_first() else {
+            let Some((_, change)) = self.waiting.pop_first() else {
                 self.collapsed = false;
                 self.positions.clear();
                 // The table is shrunk, because only the initial objects make it large (STORE-8).
@@ -104,38 +98,33 @@ impl Mailbox {
                 }
                 return Taken::Nothing;
             };
-            match waiting {
-                Waiting::Event(event) => return Taken::Event(event),
-                Waiting::CollapsedChange(step) => {
-                    self.positions.remove(step.key());
-                    self.half.extend(step.events());
-                    if let Some(event) = self.half.pop_front() {
-                        return Taken::Event(event);
-                    }
-                }
+            if self.collapsed {
+                self.positions.remove(change.key());
+            }
+            let (first, second) = change.events();
+            self.half = second;
+            if let Some(event) = first {
+                return Taken::Event(event);
             }
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.waiting.len() + self.half.len() + usize::from(self.marker.is_waiting())
+        let half = usize::from(self.half.is_some());
+        self.waiting.len() + half + usize::from(self.marker.is_waiting())
     }
 
-    fn append(&mut self, waiting: Waiting) {
-        self.waiting.insert(self.next, waiting);
+    fn append(&mut self, event: RawEvent) {
+        self.waiting.insert(self.next, WaitingChange::of(event));
         self.next += 1;
     }
 
     fn collapse(&mut self) {
         self.collapsed = true;
-        for (position, waiting) in std::mem::take(&mut self.waiting) {
-            match waiting {
-                Waiting::Event(event) => self.fold_at(event, position),
-                Waiting::CollapsedChange(step) => {
-                    self.positions.insert(step.key().clone(), position);
-                    self.waiting
-                        .insert(position, Waiting::CollapsedChange(step));
-                }
+        for (position, change) in std::mem::take(&mut self.waiting) {
+            // Nothing is coalesced yet, so each change is one event.
+            if let (Some(event), _) = change.events() {
+                self.fold_at(event, position);
             }
         }
     }
@@ -151,25 +140,24 @@ impl Mailbox {
         let key = event.key().clone();
         let before = self.positions.remove(&key);
         let waiting = before.and_then(|at| Some((at, self.waiting.remove(&at)?)));
-        let (step, position) = match waiting {
-            Some((at, Waiting::CollapsedChange(mut step))) => {
-                step.fold(event);
+        let (change, position) = match waiting {
+            Some((at, mut change)) => {
+                change.fold(event);
                 // An initial object that the subscriber has not taken stays before the sync marker.
-                let stays = self.marker.is_initial(at) && step.taken.is_none();
-                (step, if stays { at } else { position })
+                let stays = self.marker.is_initial(at) && change.taken.is_none();
+                (change, if stays { at } else { position })
             }
-            Some((_, Waiting::Event(_))) | None => (CollapsedChange::of(event), position),
+            None => (WaitingChange::of(event), position),
         };
-        if step.taken.is_none() && step.now.is_none() {
+        if change.taken.is_none() && change.now.is_none() {
             return;
         }
         self.positions.insert(key, position);
-        self.waiting
-            .insert(position, Waiting::CollapsedChange(step));
+        self.waiting.insert(position, change);
     }
 }
 
-impl CollapsedChange {
+impl WaitingChange {
     /// Makes the change of one event. The subscriber counts as having taken the version before the event.
     fn of(event: RawEvent) -> Self {
         match event {
@@ -217,32 +205,27 @@ impl CollapsedChange {
     }
 
     fn key(&self) -> &ObjectKey {
-        self.any().key()
-    }
-
-    fn any(&self) -> &RawEntry {
         let now = self.now.as_ref().map(|(entry, _)| entry);
         // An empty change is dropped, so one of the two versions is set.
-        now.or(self.taken.as_ref())
-            .expect("a waiting change is not empty")
+        let entry = now.or(self.taken.as_ref());
+        entry.expect("a waiting change is not empty").key()
     }
 
     /// Returns the change as events: none, one, or a delete and a create if another object has the key now.
-    fn events(self) -> Vec<RawEvent> {
+    fn events(self) -> (Option<RawEvent>, Option<RawEvent>) {
+        let created = |(new, origin): (RawEntry, Origin)| Event::created(new, origin);
         match (self.taken, self.now) {
-            (None, None) => Vec::new(),
-            (None, Some((new, origin))) => vec![Event::created(new, origin)],
+            (None, now) => (now.map(created), None),
             (Some(taken), Some((new, origin)))
                 if taken.is_same_as(&new) && !is_final(&taken, self.ended.as_ref()) =>
             {
-                vec![Event::updated(taken, new, origin)]
+                (Some(Event::updated(taken, new, origin)), None)
             }
             (Some(taken), now) => {
                 let unknown = (taken, Certainty::FinalStateUnknown);
                 let (last_known, certainty) = self.ended.unwrap_or(unknown);
-                let mut events = vec![Event::deleted(last_known, certainty)];
-                events.extend(now.map(|(new, origin)| Event::created(new, origin)));
-                events
+                let deleted = Event::deleted(last_known, certainty);
+                (Some(deleted), now.map(created))
             }
         }
     }

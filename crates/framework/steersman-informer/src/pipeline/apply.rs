@@ -8,7 +8,7 @@ use parking_lot::RwLockWriteGuard;
 use steersman_api::{Decoded, Malformed, Projection};
 use steersman_object::ResourceVersion;
 
-use super::{Core, RunState, StoreWriter, projection_index};
+use super::{Core, RunState, StoreWriter};
 use crate::chunked_vec::ChunkedVec;
 use crate::clock::now;
 use crate::delta::{Arrived, Delta};
@@ -24,24 +24,19 @@ const SECTION: usize = 64;
 impl Core {
     /// Applies the queued deltas, and records how long they waited. Returns the entries to pack (compress).
     pub(super) fn apply_queued(&self, batch: Vec<Queued>) -> Vec<RawEntry> {
-        let effects = batch.iter().filter_map(|queued| entry(&queued.delta));
-        let effects = effects.collect();
-        self.apply_counted(batch);
-        effects
-    }
-
-    fn apply_counted(&self, batch: Vec<Queued>) {
-        let Some(gauges) = self.counters.gauges() else {
-            return self.apply(batch.into_iter().map(|queued| queued.delta).collect());
-        };
-        let (deltas, events) = parted(batch);
-        let waited = deltas.len();
-        self.apply(deltas);
-        gauges.dequeue(waited);
-        let now = now();
-        for since in events {
-            self.counters.handed_over(now - since);
+        let entries = batch.iter().filter_map(|queued| entry(&queued.delta));
+        let entries = entries.collect();
+        let gauges = self.counters.gauges();
+        let counted = gauges.map(|gauges| (gauges, batch.len(), arrivals(&batch)));
+        self.apply(batch.into_iter().map(|queued| queued.delta).collect());
+        if let Some((gauges, deltas, arrivals)) = counted {
+            gauges.dequeue(deltas);
+            let now = now();
+            for since in arrivals {
+                self.counters.handed_over(now - since);
+            }
         }
+        entries
     }
 
     pub(super) fn apply(&self, batch: Vec<Delta>) {
@@ -194,7 +189,7 @@ impl Core {
         }
         for needs in Projection::ALL {
             if needs <= projection {
-                self.synced[projection_index(needs)].store(true, Ordering::Release);
+                self.synced[needs as usize].store(true, Ordering::Release);
             }
         }
         self.progress
@@ -251,16 +246,12 @@ fn sections(changes: Vec<StoreChange>) -> impl Iterator<Item = Vec<StoreChange>>
     })
 }
 
-/// Returns the deltas, and the arrival times of the deltas that count as events.
-fn parted(batch: Vec<Queued>) -> (Vec<Delta>, Vec<Instant>) {
-    let mut events = Vec::with_capacity(batch.len());
-    let deltas = batch.into_iter().map(|Queued { delta, since, .. }| {
-        if !matches!(delta, Delta::Bookmark { .. } | Delta::Resync) {
-            events.push(since);
-        }
-        delta
-    });
-    (deltas.collect(), events)
+/// Returns the arrival times of the deltas that count as events.
+fn arrivals(batch: &[Queued]) -> Vec<Instant> {
+    let is_event =
+        |queued: &&Queued| !matches!(queued.delta, Delta::Bookmark { .. } | Delta::Resync);
+    let events = batch.iter().filter(is_event);
+    events.map(|queued| queued.since).collect()
 }
 
 #[cfg(test)]

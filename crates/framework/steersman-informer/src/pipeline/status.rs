@@ -3,7 +3,7 @@
 use parking_lot::MutexGuard;
 
 use super::problem_log::LogLine;
-use super::{Core, RunState, StoreWriter, projection_index};
+use super::{Core, RunState, StoreWriter};
 use crate::clock::now;
 use crate::reflector::step::RequestProblem;
 use crate::state::{InformerState, Reason};
@@ -52,15 +52,19 @@ impl Core {
                     "versions expire before they can be used; listing again, later each time"
                 )
             }
-            (LogLine::Begins, Some(problem)) => tracing::warn!(
-                kind = %self.name,
-                reason = %problem.reason,
-                // The field has another name than `message`, which would replace the text of the line.
-                error = %problem.message,
-                // The remedy is the last field and has no quotes, because it may contain an RBAC rule to copy.
-                remedy = self.options.failure_advice.of(problem.reason).map(tracing::field::display),
-                "degraded; trying again until it works"
-            ),
+            (LogLine::Begins, Some(problem)) => {
+                let advise = self.options.failure_advice.as_ref();
+                let remedy = advise.and_then(|advise| advise(problem.reason));
+                tracing::warn!(
+                    kind = %self.name,
+                    reason = %problem.reason,
+                    // The field has another name than `message`, which would replace the text of the line.
+                    error = %problem.message,
+                    // The remedy is the last field and has no quotes, because it may contain an RBAC rule to copy.
+                    remedy = remedy.map(tracing::field::display),
+                    "degraded; trying again until it works"
+                );
+            }
             (LogLine::Begins | LogLine::None, _) => {}
         }
     }
@@ -79,7 +83,7 @@ impl Core {
                 (RunState::Running, None, true) => InformerState::Synced,
                 (RunState::Running, None, false) => InformerState::Syncing,
             };
-            self.states[projection_index(needs)].send_if_modified(|now| {
+            self.states[needs as usize].send_if_modified(|now| {
                 let modified = *now != state;
                 *now = state;
                 modified

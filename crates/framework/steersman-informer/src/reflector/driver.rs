@@ -16,9 +16,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::chunked_vec::ChunkedVec;
 use crate::clock::now;
 use crate::delta::{Arrived, Delta, EventType};
-use crate::health::{Pause, ServerHealth};
+use crate::health::Pause;
 use crate::ingest::stream::{Ingest, IngestStream, StreamPart, listed, watched};
-use crate::options::{DecodeBatches, Failed, InformerOptions, OnFailure};
+use crate::options::{Failed, InformerOptions};
 use crate::reflector::failure::{RequestFailure, is_timeout};
 use crate::reflector::machine::ReflectorMachine;
 use crate::reflector::partial_list::PartialList;
@@ -56,19 +56,14 @@ pub(crate) struct Reflector<L, S, H> {
     list_watch: L,
     sink: S,
     host: H,
+    options: InformerOptions,
     machine: ReflectorMachine,
-    labels: Option<String>,
-    fields: Option<String>,
-    bookmarks: bool,
     request_metrics: RequestMetrics,
-    on_failure: OnFailure,
     partial_list: PartialList,
     /// How much of each object the present requests ask for.
     projection: Projection,
     /// The number of relist requests when the present list began.
     relists: u64,
-    decode_batches: Option<DecodeBatches>,
-    health: ServerHealth,
     version_check: VersionCheck,
     /// How many outages of the server had ended at the last failure, and the time of that failure.
     failed: (u64, Instant),
@@ -92,9 +87,11 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         list_watch: L,
         sink: S,
         host: H,
-        options: &InformerOptions,
+        options: InformerOptions,
         request_metrics: RequestMetrics,
     ) -> Self {
+        let first_version = options.first_version.as_ref();
+        let first_version = first_version.map_or_else(ResourceVersion::any, |ask| ask());
         Self {
             list_watch,
             projection: host.wanted(),
@@ -107,15 +104,10 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
                 options.page_size,
                 options.seed,
             )
-            .starting_at(options.first_version.get()),
-            labels: options.labels.clone(),
-            fields: options.fields.clone(),
-            bookmarks: options.bookmarks,
+            .starting_at(first_version),
+            options,
             request_metrics,
-            on_failure: options.on_failure.clone(),
             partial_list: PartialList::default(),
-            decode_batches: options.decode_batches,
-            health: options.health.clone(),
             version_check: VersionCheck::default(),
             failed: (0, now()),
             listed: false,
@@ -178,7 +170,8 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
             at_last: until.max(since + AT_LAST.mul_f64(1.0 - share / 4.0)),
         };
         self.host.expect_activity(pause.at_last);
-        if self.health.wait(&pause, share, &self.list_watch).await {
+        let health = &self.options.health;
+        if health.wait(&pause, share, &self.list_watch).await {
             self.machine.handle_return();
         } else {
             self.machine.pauses().handle_turn();
@@ -193,7 +186,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
     /// Waits for a permit for any list but the first, because after an outage all informers list at once.
     async fn take_turn(&mut self) {
         if self.listed && self.turn.is_none() {
-            self.turn = self.health.list_turn().await;
+            self.turn = self.options.health.list_turn().await;
         }
     }
 
@@ -209,15 +202,15 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         }
         paging.continue_token = page;
         let mut request = PageRequest::new(paging);
-        request.labels.clone_from(&self.labels);
-        request.fields.clone_from(&self.fields);
+        request.labels.clone_from(&self.options.labels);
+        request.fields.clone_from(&self.options.fields);
         request.projection = self.projection;
         let parts = match self.list_watch.list(&request).await {
             Ok(parts) => parts,
             Err(error) => return self.fail(&RequestFailure::of(&error)),
         };
         self.machine.handle_answer();
-        self.health.handle_answer();
+        self.options.health.handle_answer();
         match self.page(parts).await {
             Ok((items, end)) => {
                 for item in items.into_items() {
@@ -242,7 +235,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
             self.host.ingest(),
             self.projection,
             true,
-            self.decode_batches,
+            self.options.decode_batches,
         );
         let mut items = ChunkedVec::default();
         while let Some(part) = parts.next().await {
@@ -278,7 +271,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
             Err(error) => return self.fail(&RequestFailure::of(&error)),
         };
         self.machine.handle_open(now());
-        self.health.handle_answer();
+        self.options.health.handle_answer();
         self.request_metrics.open_watch(now());
         self.version_check.note_open(!options.initial_events, now());
         let mut initial = options.initial_events;
@@ -287,7 +280,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
             self.host.ingest(),
             self.projection,
             initial,
-            self.decode_batches,
+            self.options.decode_batches,
         );
         loop {
             let deadline = self.version_check.or_before(self.machine.deadline(now()));
@@ -352,10 +345,10 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
 
     /// Adds the informer's own selectors and settings to the options of a watch.
     fn complete_options(&self, mut options: WatchOptions, timeout: Duration) -> WatchOptions {
-        options.labels.clone_from(&self.labels);
-        options.fields.clone_from(&self.fields);
+        options.labels.clone_from(&self.options.labels);
+        options.fields.clone_from(&self.options.fields);
         options.projection = self.projection;
-        options.bookmarks = self.bookmarks;
+        options.bookmarks = self.options.bookmarks;
         options.timeout = Some(timeout);
         options
     }
@@ -436,14 +429,14 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
     fn fail(&mut self, failure: &RequestFailure) {
         if failure.is_outage() {
             self.version_check.note_outage();
-            let returns = self.health.handle_failure(now());
+            let returns = self.options.health.handle_failure(now());
             if returns > self.failed.0 {
                 // The server has returned since the last failure, so this failure begins a new outage.
                 self.machine.handle_return();
             }
             self.failed = (returns, now());
         } else if failure.class.is_refusal() {
-            self.health.handle_answer();
+            self.options.health.handle_answer();
         }
         let failed = self.machine.handle_failure(failure, now());
         self.report_failure(&failed);
@@ -451,6 +444,8 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
 
     fn report_failure(&self, failed: &Failed) {
         self.request_metrics.fail(failed.reason.as_str());
-        self.on_failure.call(failed);
+        if let Some(hook) = &self.options.on_failure {
+            hook(failed);
+        }
     }
 }

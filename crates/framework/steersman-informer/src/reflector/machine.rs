@@ -7,9 +7,10 @@ use steersman_object::ResourceVersion;
 use crate::options::Failed;
 use crate::reflector::failure::{FailureClass, RequestFailure};
 use crate::reflector::pauses::Pauses;
-use crate::reflector::phase::{ReflectorPhase, Streams};
 use crate::reflector::problems::ProblemTracker;
-use crate::reflector::step::{BookmarkEffect, ReflectorStep, RequestProblem, WatchEnd};
+use crate::reflector::step::{
+    BookmarkEffect, ReflectorPhase, ReflectorStep, RequestProblem, Streams, WatchEnd,
+};
 use crate::reflector::watch_activity::{Bookmarks, SHORT, STALL, WatchActivity};
 use crate::state::Reason;
 

@@ -7,7 +7,6 @@ use std::vec::IntoIter;
 use steersman_api::Malformed;
 use steersman_object::{Object, ResourceVersion};
 
-use crate::body::peek::PeekGuard;
 use crate::entry::RawEntry;
 use crate::store::query::ObjectList;
 
@@ -27,20 +26,13 @@ pub(crate) struct ListCollector<'a, K> {
     waiting: usize,
 }
 
-/// The decoded objects, and the following entries that are not decoded yet.
-#[derive(Debug)]
-pub(crate) struct Pending<K> {
-    objects: Vec<Arc<K>>,
-    later: IntoIter<RawEntry>,
-}
-
 /// The objects of a list at one version, decoded on demand, which takes tens of microseconds per object. Decoding holds
 /// no lock and caches nothing (PACK-3).
 #[derive(Debug)]
 pub struct LazyList<K> {
-    pub(crate) pending: Pending<K>,
-    pub(crate) version: ResourceVersion,
-    pub(crate) unreadable: Option<Malformed>,
+    /// The list, with the objects that are decoded so far.
+    list: ObjectList<K>,
+    later: IntoIter<RawEntry>,
 }
 
 impl<'a, K: Object> ListCollector<'a, K> {
@@ -61,10 +53,19 @@ impl<'a, K: Object> ListCollector<'a, K> {
         }
     }
 
-    pub(crate) fn end(mut self) -> Pending<K> {
+    /// Returns the list of the collected objects. `unreadable`: the first object of which no version decodes.
+    pub(crate) fn end(
+        mut self,
+        version: ResourceVersion,
+        unreadable: Option<Malformed>,
+    ) -> LazyList<K> {
         self.settle();
-        Pending {
-            objects: self.objects,
+        LazyList {
+            list: ObjectList {
+                objects: self.objects,
+                version,
+                unreadable,
+            },
             later: self.later.into_iter(),
         }
     }
@@ -76,43 +77,34 @@ impl<'a, K: Object> ListCollector<'a, K> {
         // The next two passes only read memory, so that the last pass finds the memory in the processor's cache.
         black_box(entries().fold(false, |any, entry| any ^ entry.raw_body().is_visited()));
         let kept = ahead.map(|entry| entry?.raw_body().try_peek::<K>());
-        black_box(kept.iter().flatten().map(PeekGuard::shared_by).max());
+        let counts = kept.iter().flatten().map(|kept| Arc::strong_count(kept));
+        black_box(counts.max());
         self.objects.reserve(waiting);
         for (entry, kept) in entries().zip(kept) {
             match kept {
-                Some(kept) if self.later.is_empty() => self.objects.extend(kept.object()),
+                Some(kept) if self.later.is_empty() => {
+                    self.objects.extend(Arc::clone(&kept).downcast::<K>().ok());
+                }
                 _ => self.later.push(RawEntry::clone(entry)),
             }
         }
     }
 }
 
-impl<K: Object> Pending<K> {
-    /// Decodes the next object; `None` if all objects are decoded.
-    fn decode_next(&mut self) -> Option<Result<(), Malformed>> {
-        let entry = self.later.next()?;
-        // STORE-7: no lock is held while decoding.
-        let decoded = entry.raw_body().decode_once();
-        let decoded = decoded.map(|object| self.objects.push(object));
-        Some(decoded.map_err(|problem| entry.malformed(&problem)))
-    }
-
-    /// Decodes the remaining objects. Returns all objects that decode.
-    pub(crate) fn whole(mut self) -> Vec<Arc<K>> {
-        while self.decode_next().is_some() {}
-        self.objects
-    }
-}
-
 impl<K: Object> LazyList<K> {
     /// Decodes the next object. Returns false if all objects are decoded. A task should yield between objects.
     pub fn decode_next(&mut self) -> bool {
-        let Some(decoded) = self.pending.decode_next() else {
+        let Some(entry) = self.later.next() else {
             return false;
         };
-        if let Err(malformed) = decoded {
-            // CACHE-4: the object decoded when it arrived, so it is reported instead of being left out silently.
-            self.unreadable.get_or_insert(malformed);
+        // STORE-7: no lock is held while decoding.
+        match entry.raw_body().decode_once() {
+            Ok(object) => self.list.objects.push(object),
+            Err(problem) => {
+                // CACHE-4: the object decoded when it arrived, so it is reported instead of being left out silently.
+                let unreadable = &mut self.list.unreadable;
+                unreadable.get_or_insert_with(|| entry.malformed(&problem));
+            }
         }
         true
     }
@@ -121,11 +113,7 @@ impl<K: Object> LazyList<K> {
     #[must_use]
     pub fn end(mut self) -> ObjectList<K> {
         while self.decode_next() {}
-        ObjectList {
-            objects: self.pending.objects,
-            version: self.version,
-            unreadable: self.unreadable,
-        }
+        self.list
     }
 }
 
@@ -145,8 +133,9 @@ mod tests {
     fn collected(entries: &[RawEntry]) -> (Vec<usize>, Vec<usize>) {
         let mut collected = ListCollector::<ConfigMap>::new();
         entries.iter().for_each(|entry| collected.push(entry));
-        let Pending { objects, later } = collected.end();
-        let names = objects.iter().map(|map| map.metadata.name.clone().unwrap());
+        let LazyList { list, later } = collected.end(ResourceVersion::unset(), None);
+        let objects = list.objects.iter();
+        let names = objects.map(|map| map.metadata.name.clone().unwrap());
         let later = later.map(|entry| entry.key().name().to_owned());
         let numbers = |name: String| name.parse().unwrap();
         (names.map(numbers).collect(), later.map(numbers).collect())

@@ -260,7 +260,7 @@ impl Indexer {
         // An object of which a version decodes is not malformed any more.
         self.malformed.remove(entry.key());
         let stored = self.get(entry.key());
-        let transition = Transition::of(stored, Some(&Decoded::Good(entry)), Origin::Live);
+        let transition = Transition::of(stored, &Decoded::Good(entry), Origin::Live);
         if let Some(new) = transition.new_entry() {
             self.insert(new);
         }
@@ -270,7 +270,7 @@ impl Indexer {
     /// Records an object that does not decode: its last good version stays, unless the stored object has another uid.
     fn put_malformed(&mut self, malformed: Malformed, effects: &mut Effects) {
         let (stored, item) = (self.get(&malformed.key), Decoded::from(malformed.clone()));
-        let transition = Transition::of(stored, Some(&item), Origin::Live);
+        let transition = Transition::of(stored, &item, Origin::Live);
         if let Transition::Gone { .. } = transition {
             self.take(&malformed.key);
             self.apply_transition(&transition, &ViewResults::default(), effects);

@@ -67,23 +67,15 @@ enum QueryPart {
     Label(usize),
 }
 
-/// The objects that satisfy one part of a query, found by an index.
+/// The objects that satisfy one part of a query, in the buckets of an index. No object is in two of the buckets.
 struct Candidates<'a> {
     part: QueryPart,
-    entries_of: CandidateEntries<'a>,
+    buckets: Vec<&'a Ordered>,
 }
 
-enum CandidateEntries<'a> {
-    One(Option<&'a Ordered>),
-    Several(Vec<&'a Ordered>),
-}
-
-impl<'a> CandidateEntries<'a> {
+impl Candidates<'_> {
     fn len(&self) -> usize {
-        match self {
-            Self::One(entries) => entries.map_or(0, Ordered::len),
-            Self::Several(several) => several.iter().map(|entries| entries.len()).sum(),
-        }
+        self.buckets.iter().map(|bucket| bucket.len()).sum()
     }
 }
 
@@ -113,39 +105,21 @@ pub(crate) fn select<'a, 'q>(
     };
     let limit = query.selected_limit().unwrap_or(usize::MAX);
     let namespace = query.selected_namespace();
-    match candidates.map(|candidates| candidates.entries_of) {
-        None => {
-            let entries = indexer.entries(namespace);
-            let seen = entries.filter_map(|entry| sees(view, entry));
-            seen.filter(selects).take(limit).for_each(found);
-        }
-        Some(CandidateEntries::One(entries)) => {
-            let within = entries.into_iter().flat_map(|one| one.within(namespace));
-            within.filter(selects).take(limit).for_each(found);
-        }
-        Some(CandidateEntries::Several(several)) => {
-            // An object has one value per label, so it is in one bucket only.
-            let all = several.iter().flat_map(|entries| entries.within(namespace));
-            let mut all: Vec<&RawEntry> = all.filter(selects).collect();
-            all.sort_unstable_by(|a, b| a.key().cmp(b.key()));
-            all.into_iter().take(limit).for_each(found);
-        }
+    let Some(Candidates { buckets, .. }) = candidates else {
+        let entries = indexer.entries(namespace);
+        let seen = entries.filter_map(|entry| sees(view, entry));
+        seen.filter(selects).take(limit).for_each(found);
+        return Ok(());
+    };
+    let within = buckets.iter().flat_map(|bucket| bucket.within(namespace));
+    let selected = within.filter(selects);
+    if buckets.len() <= 1 {
+        selected.take(limit).for_each(found);
+        return Ok(());
     }
-    Ok(())
-}
-
-/// Selects entries as [`select`] does, for a single term: the name of an index, and the value in it.
-pub(crate) fn having<'a, 'q>(
-    view: &'a View,
-    name: &'q str,
-    value: &str,
-    namespace: Option<&str>,
-    found: impl FnMut(&'a RawEntry),
-) -> Result<(), &'q str> {
-    let index = view.index(name).filter(|_| !name.is_empty());
-    if let Some(entries) = index.ok_or(name)?.get(value) {
-        entries.within(namespace).for_each(found);
-    }
+    let mut all: Vec<&RawEntry> = selected.collect();
+    all.sort_unstable_by(|a, b| a.key().cmp(b.key()));
+    all.into_iter().take(limit).for_each(found);
     Ok(())
 }
 
@@ -155,51 +129,41 @@ fn narrowest<'a, 'q>(
     query: &'q ListOptions,
 ) -> Result<Option<Candidates<'a>>, &'q str> {
     let mut least: Option<Candidates<'a>> = None;
-    let mut consider = |part, entries_of: CandidateEntries<'a>| {
-        if least
-            .as_ref()
-            .is_none_or(|candidates| entries_of.len() < candidates.entries_of.len())
-        {
-            least = Some(Candidates { part, entries_of });
+    let mut consider = |part, buckets: Vec<&'a Ordered>| {
+        let new = Candidates { part, buckets };
+        if least.as_ref().is_none_or(|least| new.len() < least.len()) {
+            least = Some(new);
         }
     };
     for (number, (name, value)) in query.selected_indexes().iter().enumerate() {
         let index = view.and_then(|view| view.index(name));
         let index = index.filter(|_| !name.is_empty()).ok_or(&**name)?;
-        consider(
-            QueryPart::Term(number),
-            CandidateEntries::One(index.get(value)),
-        );
+        let bucket = index.get(value);
+        consider(QueryPart::Term(number), bucket.into_iter().collect());
     }
     for (number, required) in query.selected_labels().required().enumerate() {
-        if let Some(entries_of) = view.and_then(|view| entries_of(view, &required)) {
-            consider(QueryPart::Label(number), entries_of);
+        if let Some(buckets) = view.and_then(|view| buckets(view, &required)) {
+            consider(QueryPart::Label(number), buckets);
         }
     }
     Ok(least)
 }
 
-fn entries_of<'a>(view: &'a View, required: &Required<'_>) -> Option<CandidateEntries<'a>> {
-    let label = |key: &str| view.label_index(key);
-    let all = || view.index(LABELS);
-    Some(match *required {
-        Required::Key(key) => CandidateEntries::One(all()?.get(key)),
-        Required::Is(key, value) => CandidateEntries::One(match label(key) {
-            Some(index) => index.get(value),
-            None => all()?.get(&labelled(key, value)),
-        }),
+/// Returns the buckets of the objects that meet a requirement; `None` if no index can tell. An object has one value per
+/// label, so it is in one bucket only.
+fn buckets<'a>(view: &'a View, required: &Required<'_>) -> Option<Vec<&'a Ordered>> {
+    let with = |key: &str, value: &str| match view.label_index(key) {
+        Some(index) => Some(index.get(value)),
+        None => Some(view.index(LABELS)?.get(&labelled(key, value))),
+    };
+    match *required {
+        Required::Key(key) => Some(view.index(LABELS)?.get(key).into_iter().collect()),
+        Required::Is(key, value) => Some(with(key, value)?.into_iter().collect()),
         Required::OneOf(key, values) => {
-            let values = values.iter();
-            CandidateEntries::Several(match label(key) {
-                Some(index) => values.filter_map(|value| index.get(value)).collect(),
-                None => {
-                    let all = all()?;
-                    let values = values.map(|value| labelled(key, value));
-                    values.filter_map(|value| all.get(&value)).collect()
-                }
-            })
+            let buckets: Option<Vec<_>> = values.iter().map(|value| with(key, value)).collect();
+            Some(buckets?.into_iter().flatten().collect())
         }
-    })
+    }
 }
 
 /// Returns the first object of a namespace (`None`: of all) of which no version decodes.
@@ -357,7 +321,7 @@ mod tests {
             let (indexer, handle) = store(indexed);
             let query = ListOptions::new().labels(selector.parse().unwrap());
             let candidates = narrowest(indexer.view(handle.id), &query).unwrap();
-            candidates.map(|candidates| candidates.entries_of.len())
+            candidates.map(|candidates| candidates.len())
         };
         for (indexed, selector, expected) in [
             (Indexed::One("half"), "half=1", Some(20)),

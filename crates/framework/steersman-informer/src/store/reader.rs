@@ -11,9 +11,7 @@ use crate::entry::{Entry, RawEntry};
 use crate::error::Error;
 use crate::store::collect::{LazyList, ListCollector};
 use crate::store::indexer::Indexer;
-use crate::store::query::{
-    EntryList, IndexedValue, ObjectList, distinct, having, select, unreadable,
-};
+use crate::store::query::{EntryList, IndexedValue, ObjectList, distinct, select, unreadable};
 use crate::store::view::{View, ViewHandle};
 
 pub(crate) struct StoreState {
@@ -153,11 +151,7 @@ impl<K: Object> Store<K> {
         let indexer = self.shared.indexer.read();
         let mut found = ListCollector::new();
         let (version, unreadable) = self.look(&indexer, query, |entry| found.push(entry))?;
-        Ok(LazyList {
-            pending: found.end(),
-            version,
-            unreadable,
-        })
+        Ok(found.end(version, unreadable))
     }
 
     /// Returns the entries that a query selects, at one version. Nothing is decoded.
@@ -200,10 +194,8 @@ impl<K: Object> Store<K> {
         let index = view
             .filter(|_| !name.is_empty())
             .and_then(|view| view.index(name));
-        match index {
-            Some(index) => Ok(distinct(index)),
-            None => Err(self.no_such_index(name, view)),
-        }
+        let values = index.map(distinct);
+        values.ok_or_else(|| self.no_such_index(name, view))
     }
 
     /// Returns the entries of a namespace (`None`: of all namespaces). Nothing is decoded.
@@ -235,17 +227,10 @@ impl<K: Object> Store<K> {
         value: &str,
         namespace: Option<&str>,
     ) -> Result<Vec<Arc<K>>, Error> {
-        let found = {
-            let indexer = self.shared.indexer.read();
-            let Some(view) = self.view(&indexer) else {
-                return Ok(Vec::new());
-            };
-            let mut found = ListCollector::new();
-            having(view, name, value, namespace, |entry| found.push(entry))
-                .map_err(|name| self.no_such_index(name, Some(view)))?;
-            found.end()
-        };
-        Ok(found.whole())
+        let query = ListOptions::new()
+            .index(name, value)
+            .namespace(namespace.unwrap_or_default());
+        Ok(self.list_matching(&query)?.objects)
     }
 
     /// Returns whether the view of this reader has an index of this name, so that lists by that index do not fail.

@@ -31,17 +31,13 @@ pub(crate) enum Transition {
 impl Transition {
     /// Compares the stored object of a key with the object that arrived for this key. `origin` is the origin of an
     /// object that the store does not have.
-    pub(crate) fn of(
-        stored: Option<&RawEntry>,
-        arrived: Option<&DeltaItem>,
-        origin: Origin,
-    ) -> Self {
+    pub(crate) fn of(stored: Option<&RawEntry>, arrived: &DeltaItem, origin: Origin) -> Self {
         match (stored, arrived) {
-            (None, Some(Decoded::Good(new))) => Self::Appeared {
+            (None, Decoded::Good(new)) => Self::Appeared {
                 new: new.clone(),
                 origin,
             },
-            (Some(stored), Some(Decoded::Good(new))) => {
+            (Some(stored), Decoded::Good(new)) => {
                 let (stored, new) = (stored.clone(), new.clone());
                 if new.is_unchanged_from(&stored) {
                     Self::Same {
@@ -54,13 +50,13 @@ impl Transition {
                     Self::Recreated { old: stored, new }
                 }
             }
-            (Some(stored), Some(Decoded::Malformed(malformed))) if is_of(malformed, stored) => {
+            (Some(stored), Decoded::Malformed(malformed)) if is_of(malformed, stored) => {
                 Self::Kept {
                     stored: stored.clone(),
                 }
             }
-            (Some(stored), Some(Decoded::Malformed(_)) | None) => Self::missed(stored.clone()),
-            (None, Some(Decoded::Malformed(_)) | None) => Self::Nothing,
+            (Some(stored), Decoded::Malformed(_)) => Self::missed(stored.clone()),
+            (None, Decoded::Malformed(_)) => Self::Nothing,
         }
     }
 
@@ -123,22 +119,20 @@ mod tests {
     #[test]
     fn each_pair_of_stored_and_arrived_object_is_one_transition() {
         let stored = entry("u1", "5");
-        let good = |uid, version| Some(Decoded::Good(entry(uid, version)));
+        let good = |uid, version| Decoded::Good(entry(uid, version));
         for (is_stored, arrived, expected, is_new) in [
             (false, good("u1", "5"), "appeared", true),
-            (false, Some(malformed("u1")), "nothing", false),
-            (false, None, "nothing", false),
+            (false, malformed("u1"), "nothing", false),
             (true, good("u1", "5"), "same", false),
             (true, good("u1", "6"), "changed", true),
             (true, good("u2", "6"), "recreated", true),
             (true, good("u2", "5"), "recreated", true),
-            (true, Some(malformed("u1")), "kept", false),
-            (true, Some(malformed("")), "kept", false),
-            (true, Some(malformed("u2")), "gone", false),
-            (true, None, "gone", false),
+            (true, malformed("u1"), "kept", false),
+            (true, malformed(""), "kept", false),
+            (true, malformed("u2"), "gone", false),
         ] {
             let stored = is_stored.then_some(&stored);
-            let transition = Transition::of(stored, arrived.as_ref(), Origin::Live);
+            let transition = Transition::of(stored, &arrived, Origin::Live);
             assert_eq!(name(&transition), expected, "{stored:?} {arrived:?}");
             assert_eq!(transition.new_entry().is_some(), is_new, "{expected}");
         }

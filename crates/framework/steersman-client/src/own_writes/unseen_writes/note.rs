@@ -2,23 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use steersman_cache::KeyState;
 use steersman_object::{ObjectKey, ResourceVersion};
 
 use super::{KeptAnswer, WriterHash};
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CacheState<'a> {
-    /// The version up to which the informer has applied the server's changes.
-    pub(crate) applied: &'a ResourceVersion,
-    pub(crate) stored: Option<StoredObject<'a>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StoredObject<'a> {
-    pub(crate) uid: &'a str,
-    pub(crate) version: &'a ResourceVersion,
-    pub(crate) is_deleting: bool,
-}
 
 /// The known writes of one object by one request key, which later reads of that key must see. The fields tell what the
 /// server has done; the informer shows the same only later.
@@ -62,26 +49,26 @@ impl Note {
 
     /// Returns whether an informer in this state has seen the writes, because it has reached their version or a later
     /// one (RYOW-2). The note can then be forgotten.
-    pub(crate) fn is_seen(&self, look: CacheState<'_>) -> bool {
-        let has_come = |version| look.has_come(version);
-        self.is_shown(look) && self.absent.as_ref().is_none_or(has_come)
+    pub(crate) fn is_seen(&self, has: &KeyState) -> bool {
+        let absent = self.absent.as_ref();
+        self.is_shown(has) && absent.is_none_or(|at| has.has_reached(at))
     }
 
     /// Returns whether a read of the informer now shows nothing older than these writes, so that no read waits. This is
     /// also true if both the server and the informer have no object of this key, even if the informer has not reached
     /// the version `absent` (RYOW-7). The note stays then, because an older version of the object may still arrive and
     /// be deleted again.
-    pub(crate) fn is_shown(&self, look: CacheState<'_>) -> bool {
-        let has_come = self.version.as_ref().is_none_or(|v| look.has_come(v));
+    pub(crate) fn is_shown(&self, has: &KeyState) -> bool {
+        let has_reached = |version| has.has_reached(version);
         // A stored object with another uid either replaced the written object, which is then gone, or preceded it. In
-        // the second case the informer has not reached the write, so `has_come` or the check of `absent` is false.
-        let is_gone = |stored: StoredObject<'_>| {
-            stored.is_deleting && !self.is_final || Some(stored.uid) != self.uid.as_deref()
-        };
-        let is_absent = look.stored.is_none() && look.applied.is_exact();
-        has_come
-            && (!self.deleted || look.stored.is_none_or(is_gone))
-            && (is_absent || self.absent.as_ref().is_none_or(|at| look.has_come(at)))
+        // the second case the informer has not reached the write, so the check of `version` or `absent` is false.
+        let is_gone = has.stored.as_ref().is_none_or(|stored| {
+            stored.is_deleting && !self.is_final || Some(&stored.uid) != self.uid.as_ref()
+        });
+        let is_absent = has.stored.is_none() && has.applied.is_exact();
+        self.version.as_ref().is_none_or(has_reached)
+            && (!self.deleted || is_gone)
+            && (is_absent || self.absent.as_ref().is_none_or(has_reached))
     }
 
     /// Merges this note of a stored object with the `known` note of its key. Returns `None` if the known note is of a
@@ -136,14 +123,5 @@ impl Note {
         }
         self.absent = Some(at);
         Some(self)
-    }
-}
-
-impl CacheState<'_> {
-    /// Returns whether the informer has reached a version: all changes up to it are applied, or the stored object has
-    /// this version or a later one.
-    pub(crate) fn has_come(&self, version: &ResourceVersion) -> bool {
-        let stored = self.stored.map(|stored| stored.version);
-        self.applied.is_at_least(version) || stored.is_some_and(|s| s.is_at_least(version))
     }
 }

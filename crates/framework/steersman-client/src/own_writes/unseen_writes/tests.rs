@@ -1,5 +1,8 @@
 //! Tests of `UnseenWrites`: which writes a read must wait for, in which state of the cache.
 
+use steersman_cache::KeyState;
+use steersman_informer::Identity;
+
 use super::question::UNKNOWN_FOR;
 use super::*;
 
@@ -82,22 +85,13 @@ fn seen(writes: &UnseenWrites, applied: &str, has: Option<(&str, &str, bool)>) -
 /// Returns whether an informer in this state has seen the writes to the object `a`, and whether it shows nothing older
 /// than they, so that a read need not wait.
 fn looked(writes: &UnseenWrites, applied: &str, has: Option<(&str, &str, bool)>) -> (bool, bool) {
-    let applied = ResourceVersion::new(applied);
-    let version = has.map(|(_, version, _)| ResourceVersion::new(version));
-    let stored = has
-        .zip(version.as_ref())
-        .map(|((uid, _, is_deleting), version)| StoredObject {
-            uid,
-            version,
-            is_deleting,
-        });
+    let stored = has.map(|(uid, version, is_deleting)| {
+        Identity::new(uid, ResourceVersion::new(version), is_deleting)
+    });
     let notes = owed(writes, "a");
     assert_eq!(notes.len(), 1);
-    let look = CacheState {
-        applied: &applied,
-        stored,
-    };
-    (notes[0].is_seen(look), notes[0].is_shown(look))
+    let has = KeyState::new(ResourceVersion::new(applied), stored);
+    (notes[0].is_seen(&has), notes[0].is_shown(&has))
 }
 
 /// RYOW-1: a read must see the writes of its own request key, to objects of the read kind and namespace.
@@ -182,10 +176,7 @@ fn a_seen_note_is_dropped_but_not_a_newer_one_of_the_same_object() {
     writes.handle_write(ME, &gvk(), stored("a", "u1", "11"), now());
     writes.handle_seen(&gvk(), &old);
     let new = owed(&writes, "a").remove(0);
-    assert!(!new.is_seen(CacheState {
-        applied: &ResourceVersion::new("10"),
-        stored: None
-    }));
+    assert!(!new.is_seen(&KeyState::new(ResourceVersion::new("10"), None)));
     writes.handle_seen(&gvk(), &new);
     assert_eq!(owed(&writes, "a"), []);
     assert_eq!(writes.len(), 0);
@@ -349,12 +340,8 @@ fn seen_writes_of_keys_that_never_read_again_are_swept() {
             now(),
         );
         let applied = ResourceVersion::new(number.saturating_sub(10).to_string());
-        let is_seen = |_: &Gvk, note: &Note| {
-            note.is_seen(CacheState {
-                applied: &applied,
-                stored: None,
-            })
-        };
+        let has = KeyState::new(applied, None);
+        let is_seen = |_: &Gvk, note: &Note| note.is_seen(&has);
         writes.sweep(now(), is_seen, |_, _| false, |_, _| true);
     }
     assert!(writes.len() <= SWEEP_AT_LEAST, "{}", writes.len());
@@ -403,14 +390,8 @@ fn seen_notes_are_swept_after_a_while_and_unseen_notes_stay() {
     }
     writes.handle_write(ME, &gvk(), NotedWrite::Unknown(named("a")), start);
     let sweep = |writes: &mut UnseenWrites, after: Duration, applied: &str| {
-        let applied = ResourceVersion::new(applied);
-        let is_seen = |_: &Gvk, note: &Note| {
-            let stored = None;
-            note.is_seen(CacheState {
-                applied: &applied,
-                stored,
-            })
-        };
+        let has = KeyState::new(ResourceVersion::new(applied), None);
+        let is_seen = |_: &Gvk, note: &Note| note.is_seen(&has);
         writes.sweep(start + after, is_seen, |_, _| false, |_, _| true);
         writes.len()
     };

@@ -6,7 +6,7 @@ use steersman_cache::internal::CacheInternals as _;
 use steersman_object::{Gvk, Kind, ResourceVersion};
 use tokio::time::{Instant, timeout};
 
-use super::{WriteTracker, is_stuck, look};
+use super::{WriteTracker, is_stuck};
 use crate::options::ClientOptions;
 use crate::own_writes::unseen_writes::{Note, Read};
 
@@ -154,13 +154,12 @@ impl WriteTracker {
             return InformerProgress::Over;
         };
         let key_state = untyped.key_state(&note.key);
-        let look = look(&key_state);
-        if note.is_seen(look) {
+        if note.is_seen(&key_state) {
             self.lock().handle_seen(gvk, note);
             return InformerProgress::Over;
         }
         // CACHE-2: no read waits for an informer that fails before its first sync, because the read fails at once.
-        match (note.is_shown(look), is_stuck(&untyped)) {
+        match (note.is_shown(&key_state), is_stuck(&untyped)) {
             (true, _) => InformerProgress::Unstored(key_state.applied),
             (false, true) => InformerProgress::Over,
             (false, false) => InformerProgress::Pending,

@@ -37,8 +37,8 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         paging.version_match = Some(VersionMatch::NotOlderThan);
         paging.resource_version = Some(after.clone());
         let mut request = PageRequest::new(paging);
-        request.labels.clone_from(&self.labels);
-        request.fields.clone_from(&self.fields);
+        request.labels.clone_from(&self.options.labels);
+        request.fields.clone_from(&self.options.fields);
         request.projection = Projection::Metadata;
         match tokio::time::timeout(LONGEST_CHECK, self.list_watch.list(&request)).await {
             Ok(Ok(_)) => self.version_check.note_reached(),

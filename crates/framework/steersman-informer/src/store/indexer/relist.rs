@@ -41,7 +41,7 @@ impl Indexer {
         let is_first = self.ordered.is_empty();
         for (item, results) in items {
             let stored = self.get(key_of(&item));
-            let transition = Transition::of(stored, Some(&item), origin);
+            let transition = Transition::of(stored, &item, origin);
             match transition {
                 Transition::Appeared { ref new, .. } => {
                     listed.push(new.clone());
