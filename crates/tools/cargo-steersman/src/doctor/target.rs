@@ -14,7 +14,7 @@ use steersman_api::{
 };
 use steersman_description::DescribedKind;
 use steersman_manifests::RuleTarget;
-use steersman_object::{Kind, LabelSelector, ListOptions, ObjectKey};
+use steersman_object::{Kind, ListOptions, ObjectKey};
 use tokio::time::timeout;
 
 use crate::doctor::finding::{SeenFact, SeenObject, Unseen, UnseenCause};
@@ -27,12 +27,6 @@ use crate::kubeconfig;
 pub(crate) struct TargetCluster {
     client_config: ClientConfig,
     client: Client,
-}
-
-/// An item of a list: an object, or an item that does not decode.
-pub(crate) enum ListedObject {
-    Good(Value),
-    Malformed(String, String),
 }
 
 /// The time limit of a request.
@@ -101,7 +95,7 @@ impl TargetCluster {
         &self,
         kind: Kind,
         list_options: &ListOptions,
-        mut each: impl FnMut(ListedObject),
+        mut each: impl FnMut(Decoded<Value>),
     ) -> SeenFact<()> {
         let request = format!("list {}", kind.qualified_plural());
         let objects = Api::<DynamicObject>::new(self.client.clone(), kind.clone());
@@ -109,17 +103,12 @@ impl TargetCluster {
         loop {
             let page = limited(&request, objects.list(list_options, &paging)).await?;
             for object in page.items {
-                each(match object {
-                    Decoded::Good(object) => {
-                        let mut object = to_json(object);
-                        object["apiVersion"] = kind.gvk().api_version().into();
-                        object["kind"] = kind.gvk().kind().into();
-                        ListedObject::Good(object)
-                    }
-                    Decoded::Malformed(object) => {
-                        ListedObject::Malformed(object.key.to_string(), object.error)
-                    }
-                });
+                each(object.map(|object| {
+                    let mut object = to_json(object);
+                    object["apiVersion"] = kind.gvk().api_version().into();
+                    object["kind"] = kind.gvk().kind().into();
+                    object
+                }));
             }
             match page.continue_token {
                 Some(token) => paging = paging.continue_token(token),
@@ -128,24 +117,15 @@ impl TargetCluster {
         }
     }
 
-    /// Reads the objects with these labels in a namespace, or in all namespaces if `namespace` is `None`.
-    pub(crate) async fn labelled(
+    /// Returns the objects that the list options select, without those that do not decode.
+    pub(crate) async fn selected(
         &self,
         kind: Kind,
-        namespace: Option<&str>,
-        labels: LabelSelector,
+        list_options: &ListOptions,
     ) -> SeenFact<Vec<Value>> {
-        let mut list_options = ListOptions::new().labels(labels);
-        if let Some(namespace) = namespace {
-            list_options = list_options.namespace(namespace);
-        }
         let mut found = Vec::new();
-        let add = |object| {
-            if let ListedObject::Good(object) = object {
-                found.push(object);
-            }
-        };
-        self.list(kind, &list_options, add).await?;
+        let add = |object: Decoded<Value>| found.extend(object.good());
+        self.list(kind, list_options, add).await?;
         Ok(found)
     }
 
