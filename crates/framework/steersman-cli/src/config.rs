@@ -17,7 +17,7 @@ use steersman_webhook::WebhookServer;
 use crate::console::Console;
 use crate::controller_setting::{BackoffSetting, NamedSetting, by_controller};
 use crate::error::Error;
-use crate::file::{FileContent, read_log_format, read_operator, read_settings};
+use crate::file::{read_log_format, read_operator, read_settings};
 use crate::flags::{LogFormat, SettingFlags};
 use crate::layer::{Given, defaults, layer, of_environment, of_program};
 use crate::level_route::level_route;
@@ -43,11 +43,6 @@ pub struct Config<T> {
 /// The values of the program's own flags, with their type erased.
 pub(crate) type OwnValues = Arc<dyn Any + Send + Sync>;
 
-struct FileText {
-    path: PathBuf,
-    text: String,
-}
-
 impl<T: OperatorSettings> Config<T> {
     pub(crate) fn read(
         flags: &SettingFlags,
@@ -56,16 +51,11 @@ impl<T: OperatorSettings> Config<T> {
     ) -> Result<Self, Error> {
         let environment = layer(&of_environment(&variable)?)?;
         let path = flags.config.as_ref().or(environment.config.as_ref());
-        let file = path.map(|path| FileText::read(path)).transpose()?;
-        let (content, operator) = match &file {
-            Some(FileText { path, text }) => {
-                (read_settings(path, text)?, read_operator(path, text)?)
-            }
-            None => {
-                let nowhere = Path::new("the configuration file");
-                (FileContent::default(), read_operator(nowhere, "")?)
-            }
-        };
+        // Without a file, the settings are those of an empty file.
+        let text = path.map_or_else(|| Ok(String::new()), |path| read_file(path))?;
+        let path = path.map_or(Path::new("the configuration file"), PathBuf::as_path);
+        let content = read_settings(path, &text)?;
+        let operator = read_operator(path, &text)?;
         let from_file = layer(&content.given)?;
         let defaults = layer(&of_program(T::DEFAULTS)?)?.or(defaults()?);
         // `ClientConfig` reads KUBECONFIG itself, because the variable may name several files. It has priority over the
@@ -106,8 +96,7 @@ impl<T: OperatorSettings> Config<T> {
     ) -> LogFormat {
         let environment = valid_part(&of_environment(&variable).unwrap_or_default());
         let path = flags.config.as_ref().or(environment.config.as_ref());
-        let file = path.and_then(|path| FileText::read(path).ok());
-        let in_file = file.and_then(|file| read_log_format(&file.path, &file.text));
+        let in_file = path.and_then(|path| read_log_format(path, &read_file(path).ok()?));
         let defaults = of_program(T::DEFAULTS).unwrap_or_default();
         let sources = [
             environment.log_format,
@@ -391,14 +380,12 @@ fn files(folder: &Path, chain: Option<&str>, key: Option<&str>) -> TlsOptions {
 /// The version in the `User-Agent` of a program that sets none.
 const FRAMEWORK: &str = concat!("steersman-", env!("CARGO_PKG_VERSION"));
 
-impl FileText {
-    fn read(path: &Path) -> Result<Self, Error> {
-        let path = path.to_owned();
-        match std::fs::read_to_string(&path) {
-            Ok(text) => Ok(Self { path, text }),
-            Err(source) => Err(Error::Read { path, source }),
-        }
-    }
+fn read_file(path: &Path) -> Result<String, Error> {
+    let failed = |source| Error::Read {
+        path: path.to_owned(),
+        source,
+    };
+    std::fs::read_to_string(path).map_err(failed)
 }
 
 #[cfg(test)]
