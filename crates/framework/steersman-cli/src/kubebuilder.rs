@@ -1,6 +1,6 @@
 //! Words: flags of kubebuilder's `main.go` with another name or notation than here, or without an effect.
 
-use crate::flags::{LogFormat, SettingFlags, parse_level, with_defaults};
+use crate::flags::{LogFormat, SettingFlags, parse_level};
 use crate::named_value::parse_bool;
 
 /// Flags of kubebuilder that an existing Deployment may pass. `--help` hides them.
@@ -21,16 +21,6 @@ pub(crate) struct KubebuilderFlags {
 }
 
 impl KubebuilderFlags {
-    pub(crate) fn or(self, lower: Self) -> Self {
-        with_defaults!(
-            self,
-            lower,
-            [
-                zap_log_level, zap_devel, zap_stacktrace_level, zap_time_encoding,
-            ]
-        )
-    }
-
     /// Sets the log level and format in `flags` from these flags, unless `flags` has its own.
     pub(crate) fn apply(&self, mut flags: SettingFlags) -> SettingFlags {
         let is_devel = self.zap_devel == Some(true);
