@@ -1,11 +1,9 @@
 //! Driver: notices when more reconciles have ended than a test permits, even if the operator never pauses.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use prometheus::Registry;
-use tokio::sync::Notify;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::progress::ControllerProgress;
 
@@ -19,24 +17,23 @@ const INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 #[must_use = "the watch ends when it is dropped"]
 pub(crate) struct BoundWatch {
-    exceeded: Arc<Notify>,
-    is_over: Arc<AtomicBool>,
+    exceeded: CancellationToken,
+    _watching: DropGuard,
 }
 
 impl BoundWatch {
     /// Starts to watch. `last` is the largest permitted number of reconciles in the registry.
     pub(crate) fn start(registry: &Registry, last: u64) -> Self {
+        let (exceeded, over) = (CancellationToken::new(), CancellationToken::new());
         let watch = Self {
-            exceeded: Arc::new(Notify::new()),
-            is_over: Arc::new(AtomicBool::new(false)),
+            exceeded: exceeded.clone(),
+            _watching: over.clone().drop_guard(),
         };
-        let (exceeded, is_over) = (Arc::clone(&watch.exceeded), Arc::clone(&watch.is_over));
         let registry = registry.clone();
         std::thread::spawn(move || {
-            while !is_over.load(Ordering::Relaxed) {
+            while !over.is_cancelled() {
                 if ControllerProgress::of(&registry).reconciles > last {
-                    exceeded.notify_one();
-                    return;
+                    return exceeded.cancel();
                 }
                 // The thread may wake up early, which costs one more read.
                 std::thread::park_timeout(INTERVAL);
@@ -46,12 +43,6 @@ impl BoundWatch {
     }
 
     pub(crate) async fn exceeded(&self) {
-        self.exceeded.notified().await;
-    }
-}
-
-impl Drop for BoundWatch {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.exceeded.cancelled().await;
     }
 }
