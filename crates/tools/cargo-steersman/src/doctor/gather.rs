@@ -86,7 +86,6 @@ impl Examination<'_> {
         let is_elected = elects(&deployment);
         let lease = check_lease(&lease_key.to_string(), &lease, is_elected, self.now);
         sections.push(section("leader election", Findings(vec![lease])));
-        let key = key.to_string();
         let mut findings = check_deployment(&key, &deployment, &self.pods(&deployment).await);
         if !self.description.converted.is_empty() {
             findings.0.extend(check_conversion_flags(&key, &deployment));
