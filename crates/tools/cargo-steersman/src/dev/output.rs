@@ -55,10 +55,6 @@ impl SessionOutput {
         self.tell(ViewMessage::Event(event));
     }
 
-    pub(crate) fn show_operator(&self, name: &str, endpoint: Option<OperatorEndpoint>) {
-        self.tell(ViewMessage::Operator(name.to_owned(), endpoint));
-    }
-
     /// Returns the standard output for a child process: inherited, or with a view a pipe for [`follow`](Self::follow).
     pub(crate) fn stdio(&self) -> Stdio {
         match self {
@@ -98,7 +94,7 @@ impl SessionOutput {
         }
     }
 
-    fn tell(&self, message: ViewMessage) {
+    pub(crate) fn tell(&self, message: ViewMessage) {
         if let Self::View(sender) = self {
             // A failed send means that the session is ending.
             let _ = sender.messages.send(message);

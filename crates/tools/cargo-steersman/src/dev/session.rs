@@ -19,7 +19,7 @@ use super::interruption::Interruption;
 use super::lines::{ObjectLines, is_of, is_ready, left_out, name_of, request_line};
 use super::loopback::free_port;
 use super::operator::RunningOperator;
-use super::output::SessionOutput;
+use super::output::{SessionOutput, ViewMessage};
 use super::real::{ClusterNews, Follower, RealCluster};
 use super::samples::Samples;
 use super::terminal::ViewRequests;
@@ -258,7 +258,8 @@ impl<'a> Session<'a> {
         let (name, flags) = (&description.name, &self.args.operator_args);
         let operator = RunningOperator::start(command, token_file, flags, name, &self.output)?;
         let endpoint = operator.endpoint.clone();
-        self.output.show_operator(name, endpoint.clone());
+        let started = ViewMessage::Operator(name.clone(), endpoint.clone());
+        self.output.tell(started);
         self.output.say(format_args!("{name} started"));
         let follower = match &self.place.cluster {
             SessionCluster::Embedded(_) => None,
