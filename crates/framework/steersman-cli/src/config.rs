@@ -15,7 +15,7 @@ use steersman_serve::{ListenAddress, TlsOptions, TokenFile};
 use steersman_webhook::WebhookServer;
 
 use crate::console::Console;
-use crate::controller_setting::{BackoffSetting, NamedSetting, by_controller};
+use crate::controller_setting::{BackoffSetting, by_controller};
 use crate::error::Error;
 use crate::file::{read_log_format, read_operator, read_settings};
 use crate::flags::{LogFormat, SettingFlags};
@@ -31,8 +31,6 @@ use crate::settings::OperatorSettings;
 #[derive(Debug, Clone)]
 pub struct Config<T> {
     flags: SettingFlags,
-    kubeconfig: Option<PathBuf>,
-    controllers: Vec<NamedSetting>,
     log: Option<LogLevel>,
     version: Option<String>,
     args: Option<OwnValues>,
@@ -56,20 +54,19 @@ impl<T: OperatorSettings> Config<T> {
         let path = path.map_or(Path::new("the configuration file"), PathBuf::as_path);
         let content = read_settings(path, &text)?;
         let operator = read_operator(path, &text)?;
-        let from_file = layer(&content.given)?;
         let defaults = layer(&of_program(T::DEFAULTS)?)?.or(defaults()?);
+        let mut lower = layer(&content.given)?.or(defaults);
         // `ClientConfig` reads KUBECONFIG itself, because the variable may name several files. It has priority over the
         // key in the file.
         let has_variable = variable("KUBECONFIG").is_some_and(|value| !value.is_empty());
-        let in_file = from_file.kubeconfig.clone().filter(|_| !has_variable);
-        let kubeconfig = flags.kubeconfig.clone().or(in_file);
-        let kubeconfig = kubeconfig.filter(|path| !path.as_os_str().is_empty());
+        lower.kubeconfig.take_if(|_| has_variable);
         // Settings of controllers from all sources are kept: `by_controller` lets the last value of a setting count.
         let mut controllers = content.controllers;
         controllers.extend(environment.controller.clone().unwrap_or_default());
         controllers.extend(flags.controller.clone().unwrap_or_default());
         // CONF-1: a flag goes before the variable, the file and the default.
-        let all = flags.clone().or(environment).or(from_file).or(defaults);
+        let mut all = flags.clone().or(environment).or(lower);
+        all.controller = Some(controllers);
         let flags = without_empty_values(all);
         if flags.webhook_inject_ca_from.is_some() && flags.webhook_cert_path.is_none() {
             return Err(Error::Lacks {
@@ -80,8 +77,6 @@ impl<T: OperatorSettings> Config<T> {
         }
         Ok(Self {
             flags,
-            kubeconfig,
-            controllers,
             log,
             version: None,
             args: None,
@@ -133,7 +128,8 @@ fn without_empty_values(mut flags: SettingFlags) -> SettingFlags {
         name.take_if(|name| name.is_empty());
     }
     for path in [
-        &mut flags.metrics_cert_path, &mut flags.metrics_token_path, &mut flags.webhook_cert_path,
+        &mut flags.kubeconfig, &mut flags.metrics_cert_path, &mut flags.metrics_token_path,
+        &mut flags.webhook_cert_path,
     ] {
         path.take_if(|path| path.as_os_str().is_empty());
     }
@@ -194,7 +190,8 @@ impl<T> Config<T> {
             max: flags.backoff_max.unwrap_or(Duration::from_secs(1000)),
         };
         let mut found = ControllerDefaults::new().every(every.backoff(backoff.base, backoff.max));
-        for (name, settings) in by_controller(&self.controllers, backoff) {
+        let own = flags.controller.as_deref().unwrap_or_default();
+        for (name, settings) in by_controller(own, backoff) {
             found = found.named(name, settings);
         }
         match flags.max_total_reconciles.and_then(NonZeroUsize::new) {
@@ -234,7 +231,7 @@ impl<T> Config<T> {
     /// Cancel safe.
     pub async fn connect(&self) -> Result<ClientConfig, Error> {
         let mut choice = ConfigChoice::new();
-        if let Some(path) = &self.kubeconfig {
+        if let Some(path) = &self.flags.kubeconfig {
             choice = choice.kubeconfig(path);
         }
         if let Some(context) = &self.flags.context {
