@@ -5,7 +5,6 @@ use std::fmt::Display;
 use steersman::cache::{self, Cache};
 use steersman::cli::Console;
 use steersman::informer::{Delivery, Event, Origin};
-use steersman::k8s_openapi::api::core::v1::Pod;
 use steersman::object::TypedObject;
 use steersman::status_conditions::{HasConditions, READY, find};
 use steersman::{Kind, Manager};
@@ -81,18 +80,6 @@ impl Story {
     ) -> Result<Self, cache::Error> {
         self.tell(state, |origin, _| {
             (origin != Origin::Initial).then(|| "was created".to_owned())
-        })
-    }
-
-    /// Tells of each Pod that it was created, its phases, and its end.
-    ///
-    /// # Errors
-    ///
-    /// An error if the cache excludes Pods.
-    pub fn pods(self) -> Result<Self, cache::Error> {
-        self.children::<Pod>(|pod| {
-            let phase = pod.status.as_ref().and_then(|status| status.phase.clone());
-            Some(format!("is {}", phase.as_deref().unwrap_or("Unknown")))
         })
     }
 
