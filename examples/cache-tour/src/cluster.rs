@@ -163,7 +163,6 @@ impl Opened {
 }
 
 /// Returns the kind Pod, which most stops use.
-#[must_use]
 pub(crate) fn pods() -> Kind {
     Kind::of::<Pod>()
 }

@@ -54,7 +54,6 @@ pub enum Progress {
 }
 
 /// Decides what is to be done for `cron` at `now`. `jobs` are the Jobs that it controls.
-#[must_use]
 pub fn plan(cron: &CronJob, jobs: &[Arc<Job>], now: Timestamp) -> Plan {
     let mut plan = Plan {
         delete: beyond_the_limits(cron, jobs),
@@ -111,7 +110,6 @@ fn begin(cron: &CronJob, jobs: &[Arc<Job>], now: Timestamp) -> Timestamp {
 ///
 /// The status may lack the last one, if the operator stopped before it wrote the status. The Jobs may
 /// lack it, if they were deleted.
-#[must_use]
 pub fn last_scheduled(cron: &CronJob, jobs: &[Arc<Job>]) -> Option<Timestamp> {
     let status = cron.status.as_ref();
     let known = status.and_then(|status| status.last_schedule_time.as_ref());

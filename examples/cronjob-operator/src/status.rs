@@ -53,7 +53,6 @@ impl Progress {
 /// Returns the status of `cron` at `now`. `jobs` are the Jobs that it controls.
 ///
 /// Unchanged Jobs give an unchanged status, and no request.
-#[must_use]
 pub fn status(
     cron: &CronJob,
     jobs: &[Arc<Job>],

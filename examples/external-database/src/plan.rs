@@ -17,7 +17,6 @@ pub struct Plan {
 /// Compares the wanted settings with those at the service.
 ///
 /// `has_credentials` says whether the Secret has credentials that the service accepts.
-#[must_use]
 pub fn plan(wanted: &Settings, found: Option<&Settings>, has_credentials: bool) -> Plan {
     Plan {
         put: found != Some(wanted),
@@ -26,7 +25,6 @@ pub fn plan(wanted: &Settings, found: Option<&Settings>, has_credentials: bool) 
 }
 
 /// Returns the settings that a `Database` asks for.
-#[must_use]
 pub fn wanted(database: &Database) -> Settings {
     Settings {
         owner: database.spec.owner.clone(),
@@ -35,7 +33,6 @@ pub fn wanted(database: &Database) -> Settings {
 }
 
 /// Returns the name of a database at the service. Namespaces have no dots, so no two objects share a name.
-#[must_use]
 pub fn external_name(database: &Database) -> String {
     let key = database.key();
     format!("{}.{}", key.namespace().unwrap_or_default(), key.name())

@@ -47,7 +47,6 @@ impl Progress {
 }
 
 /// Returns the status of `database` at `now`. An unchanged state gives an unchanged status, and no request.
-#[must_use]
 pub fn status(database: &Database, progress: &Progress, now: Timestamp) -> DatabaseStatus {
     let mut conditions = database.conditions().to_vec();
     let state = match progress {
@@ -67,7 +66,6 @@ pub fn status(database: &Database, progress: &Progress, now: Timestamp) -> Datab
 }
 
 /// Returns whether the status reports `progress` already.
-#[must_use]
 pub fn is_reported(database: &Database, progress: &Progress) -> bool {
     let ready = status_conditions::find(database.conditions(), READY);
     ready.is_some_and(|ready| {

@@ -7,7 +7,6 @@ use steersman::object::Object as _;
 use crate::names::{COPY, COPY_OF, ROLE};
 
 /// Returns the copy of a source for a namespace.
-#[must_use]
 pub fn new_copy(source: &Secret, namespace: &str) -> Secret {
     let mut copy = Secret::default();
     copy.metadata.namespace = Some(namespace.to_owned());

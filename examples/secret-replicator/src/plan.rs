@@ -20,7 +20,6 @@ pub struct Plan {
 
 /// Compares the copies of a source with its annotation and with the namespaces. Without a source all copies are
 /// surplus.
-#[must_use]
 pub fn plan(
     source: Option<&SecretMeta>,
     namespaces: &[Arc<NamespaceMeta>],
@@ -47,7 +46,6 @@ pub fn plan(
 }
 
 /// Returns whether a namespace shall have a copy of a source.
-#[must_use]
 pub fn is_target(source: &SecretMeta, namespace: &NamespaceMeta) -> bool {
     let name = namespace.metadata.name.as_deref().unwrap_or_default();
     let names = annotation(source, NAMESPACES).unwrap_or_default();

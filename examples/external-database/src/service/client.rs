@@ -59,7 +59,6 @@ pub enum ServiceError {
 
 impl DatabaseClient {
     /// Makes a client of the service at an address.
-    #[must_use]
     pub fn http(address: SocketAddr) -> Self {
         let client = Client::builder(TokioExecutor::new()).build_http();
         Self {
@@ -71,7 +70,6 @@ impl DatabaseClient {
     }
 
     /// Makes a client of a service in this process.
-    #[must_use]
     pub fn in_process(service: DatabaseService) -> Self {
         Self {
             transport: Transport::InProcess(service),
