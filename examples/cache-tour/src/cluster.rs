@@ -82,8 +82,7 @@ impl Cluster {
         &self.server
     }
 
-    /// Opens a cache, in which `declare` declares the kinds, and waits until every kind has synced
-    /// or failed to sync.
+    /// Opens a cache, in which `declare` declares the kinds, and waits until every kind has synced or failed to sync.
     ///
     /// # Errors
     ///

@@ -75,8 +75,7 @@ pub fn plan(cron: &CronJob, jobs: &[Arc<Job>], now: Timestamp) -> Plan {
         }
     };
     plan.next = schedule.next_after(now, &zone);
-    // Only the last of several missed times counts: the Jobs of a night without the operator do not
-    // start at once.
+    // Only the last of several missed times counts: the Jobs of a night without the operator do not start at once.
     let Some(at) = schedule.last_between(begin(cron, jobs, now), now, &zone) else {
         return plan;
     };

@@ -101,8 +101,7 @@ impl WebhookService {
     }
 }
 
-/// Returns the server, with the certificate of `--webhook-cert-path`, or else with certificates of its own
-/// authority.
+/// Returns the server, with the certificate of `--webhook-cert-path`, or else with certificates of its own authority.
 pub fn server(webhooks: &WebhookService, config: &Config<Settings>) -> WebhookServer {
     let server = config
         .webhook_server(webhooks.address.as_str())
