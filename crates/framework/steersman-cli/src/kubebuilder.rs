@@ -48,8 +48,7 @@ impl KubebuilderFlags {
     }
 }
 
-/// Parses a level of zap: `debug`, `info`, `error`, `panic`, or the verbosity as a number from 1. Also accepts the
-/// values of `--log-level`.
+/// Parses a level of zap: `debug`, `info`, `error`, `panic`, a verbosity from 1, or a value of `--log-level`.
 fn parse_zap_level(text: &str) -> Result<String, String> {
     let level = text.trim().to_ascii_lowercase();
     match (level.as_str(), level.parse::<u32>()) {
