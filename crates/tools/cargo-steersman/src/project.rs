@@ -65,8 +65,7 @@ impl Project {
         })
     }
 
-    /// Returns the command that builds the program. Compiler messages go to standard error, and JSON to standard
-    /// output.
+    /// Returns the command that builds the program, with JSON on standard output and messages on standard error.
     pub(crate) fn build_command(&self, args: &ProgramArgs, is_release: bool) -> Command {
         let mut command = Command::new(cargo());
         command.current_dir(&self.folder).args([

@@ -54,8 +54,7 @@ impl DevCluster {
         })
     }
 
-    /// Creates or replaces the definitions of a program. A definition may accept less than the former one, because this
-    /// server keeps no objects after the session.
+    /// Creates or replaces the definitions of a program, even by narrower ones: the objects end with the session.
     pub(crate) fn install(&self, description: &Description) -> Result<(), Error> {
         for definition in &description.definitions {
             let mut definition = definition.clone();
@@ -93,8 +92,7 @@ impl DevCluster {
             .route_service("default", &description.name, 443, &url);
     }
 
-    /// Grants the service account of the program the roles of `generate`, writes a kubeconfig for the account, and
-    /// configures the webhooks of the program.
+    /// Grants the program's account the roles of `generate`, writes its kubeconfig, and configures its webhooks.
     pub(crate) fn admit(
         &self,
         project: &Project,

@@ -126,8 +126,7 @@ impl RealCluster {
     }
 }
 
-/// Sends news until the receiver is dropped. Lists the objects only after a reconcile, to spare a cluster with many
-/// objects.
+/// Sends news until the receiver is dropped. To spare large clusters, lists the objects only after a reconcile.
 async fn follow(
     cluster: RealCluster,
     kinds: Vec<Kind>,
