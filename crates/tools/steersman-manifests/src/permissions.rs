@@ -15,8 +15,7 @@ use crate::rule_set::RuleSet;
 /// The built-in kinds of Kubernetes.
 static BUILT_IN: LazyLock<Vec<Resource>> = LazyLock::new(built_in);
 
-/// Cluster-scoped resources that no stable API serves by default, or that only exist in rules: users to impersonate,
-/// and signers to approve for.
+/// Cluster-scoped resources that no stable API serves by default, or that only rules name, such as users and signers.
 const OTHERS: &[(&str, &str)] = &[
     ("", "groups"),
     ("", "users"),
@@ -80,8 +79,7 @@ impl Permissions {
     }
 }
 
-/// MANIFEST-4: divides rules by scope: those for all namespaces, and those for the namespaces in which the cache holds
-/// the kind.
+/// MANIFEST-4: divides rules into those for all namespaces, and those for the namespaces of a limited kind's cache.
 fn limited(operator: &Operator, rules: RuleSet) -> (RuleSet, Vec<(String, RuleSet)>) {
     let mut by_namespace = Vec::new();
     let mut rest = rules;
