@@ -67,8 +67,7 @@ impl Cluster {
             }
         }
         let cluster = Self { server };
-        // Opens and closes a cache once before the measurements, because the server allocates
-        // memory for its first watch.
+        // The server allocates memory for its first watch, which no measurement should include.
         for keep in [false, true] {
             let settings = Settings::new().keep_managed_fields(keep);
             let options = CacheOptions::new().defaults(settings);

@@ -18,8 +18,7 @@ pub struct Plan {
     pub surplus: Vec<Arc<SecretMeta>>,
 }
 
-/// Compares the copies of a source with its annotation and with the namespaces. Without a source all copies are
-/// surplus.
+/// Compares the copies of a source with its annotation and the namespaces. Without a source all copies are surplus.
 pub fn plan(
     source: Option<&SecretMeta>,
     namespaces: &[Arc<NamespaceMeta>],

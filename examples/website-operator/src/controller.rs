@@ -19,8 +19,7 @@ use crate::website::{FINALIZER, Website};
 
 /// The ConfigMap with the addresses of all sites of a namespace.
 ///
-/// No site owns it, because all sites share it. So the finalizer removes a site from it instead of
-/// the garbage collector.
+/// All sites share it and none owns it, so the finalizer removes a site from it instead of the garbage collector.
 pub const DIRECTORY: &str = "website-directory";
 
 /// The index of websites by the name of the ConfigMap with their pages.
