@@ -313,16 +313,14 @@ impl<T> Config<T> {
         if let Some(namespace) = &flags.leader_election_namespace {
             election = election.namespace(namespace);
         }
-        let durations = (
-            flags.leader_election_lease_duration,
-            flags.leader_election_renew_deadline,
-            flags.leader_election_retry_period,
-        );
-        match durations {
-            (Some(lease), Some(renew), Some(retry)) => election.timing(lease, renew, retry),
-            // Unreachable: each duration has a default.
-            _ => election,
+        // Always: each duration has a default.
+        if let Some(lease) = flags.leader_election_lease_duration
+            && let Some(renew) = flags.leader_election_renew_deadline
+            && let Some(retry) = flags.leader_election_retry_period
+        {
+            election = election.timing(lease, renew, retry);
         }
+        election
     }
 
     /// Returns the server of `/metrics` with its certificate and access control; `None` without an address. With access

@@ -33,18 +33,14 @@ impl KubebuilderFlags {
     /// Returns the given flags that have no effect, each with the reason.
     pub(crate) fn without_effect(&self) -> Vec<&'static str> {
         let is_set = |value: &Option<String>| value.as_deref().is_some_and(|text| !text.is_empty());
-        let known = [
-            (
-                is_set(&self.zap_stacktrace_level),
-                "--zap-stacktrace-level (only panics have stack traces, with RUST_BACKTRACE=1; --log-level=debug logs more)",
-            ),
-            (
-                is_set(&self.zap_time_encoding),
-                "--zap-time-encoding (log lines have the time in RFC 3339, with --log-format human and json)",
-            ),
-        ];
-        let given = known.into_iter().filter(|(is_given, _)| *is_given);
-        given.map(|(_, text)| text).collect()
+        let mut given = Vec::new();
+        if is_set(&self.zap_stacktrace_level) {
+            given.push("--zap-stacktrace-level (only panics have stack traces, with RUST_BACKTRACE=1; --log-level=debug logs more)");
+        }
+        if is_set(&self.zap_time_encoding) {
+            given.push("--zap-time-encoding (log lines have the time in RFC 3339, with --log-format human and json)");
+        }
+        given
     }
 }
 
