@@ -2,7 +2,6 @@
 
 use tracing_subscriber::EnvFilter;
 
-/// The names of the levels.
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
 /// The directive that silences kube's log lines about errors that the framework returns to its callers.

@@ -11,7 +11,6 @@ use crate::command_line::ProgramArgs;
 use crate::error::Error;
 use crate::shell_words::shell_word;
 
-/// The crate of an operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Project {
     /// The folder that contains `Cargo.toml`.

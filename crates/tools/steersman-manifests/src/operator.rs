@@ -13,7 +13,6 @@ use crate::options::Options;
 /// The maximal length of a program's name: a Service's name may have 63 characters, the longest suffix 13 of these.
 const MOST: usize = 50;
 
-/// The facts about one operator that all generators share.
 #[derive(Clone, Debug)]
 pub(crate) struct Operator {
     /// The name of the program, with which all names start.

@@ -1,6 +1,5 @@
 //! Machine: decides how an upgrade treats each file.
 
-/// The treatment of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MergeStep {
     /// The file stays: its template has not changed, or the user has deleted the file.
@@ -25,7 +24,6 @@ pub(crate) fn step(
 ) -> MergeStep {
     match (base, present) {
         (None, None) => MergeStep::Make,
-        // The user has deleted the file.
         (Some(_), None) => MergeStep::Keep,
         (_, Some(present)) if present == new => MergeStep::Keep,
         (Some(base), Some(_)) if base == new => MergeStep::Keep,
