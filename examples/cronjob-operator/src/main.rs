@@ -57,7 +57,6 @@ struct Args {
     operator: OperatorArgs<Settings>,
 }
 
-/// The manifest of the sample.
 const SAMPLE: &str = include_str!("../manifests/sample.yaml");
 
 fn main() -> ExitCode {

@@ -56,7 +56,6 @@ pub enum ScheduleError {
     TimeZone(String),
 }
 
-/// One of the five fields.
 struct Field {
     name: &'static str,
     min: u32,

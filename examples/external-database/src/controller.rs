@@ -41,7 +41,6 @@ enum Polled {
     NoAnswer,
 }
 
-/// The Secret of a database, as it was found.
 enum FoundSecret {
     /// The credentials, if the Secret exists and is complete.
     Ours(Option<Credentials>),

@@ -20,7 +20,6 @@ pub struct DatabaseClient {
     transport: Transport,
 }
 
-/// The way to the service.
 #[derive(Clone, Debug)]
 enum Transport {
     Http {
