@@ -22,6 +22,8 @@ mod session;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
+use tokio::time::Instant;
+
 use self::cluster::DevCluster;
 use self::confirmation::confirm;
 use self::output::SessionOutput;
@@ -33,7 +35,7 @@ use self::view::model::Heading;
 use crate::command_line::DevArgs;
 use crate::error::Error;
 use crate::project::Project;
-use crate::screen::{Screen, say};
+use crate::screen::say;
 use crate::shell_words::path_word;
 
 pub(crate) async fn dev(args: &DevArgs) -> Result<(), Error> {
@@ -117,7 +119,7 @@ async fn run(
     lines: &[String],
 ) -> Result<(), Error> {
     if !has_view(args) {
-        let output = SessionOutput::Lines(Screen::start());
+        let output = SessionOutput::Lines(Instant::now());
         for line in lines {
             output.say(line);
         }

@@ -7,7 +7,6 @@ use futures::future::OptionFuture;
 use serde_json::Value;
 use steersman_object::report;
 use steersman_testenv::apiserver::ApiServer;
-use steersman_testenv::apiserver::faults::RequestRecord;
 use tokio::process::Command;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, interval, sleep};
@@ -323,7 +322,9 @@ impl<'a> Session<'a> {
             if has_asked || revision != present {
                 (busy, revision) = (Instant::now(), present);
             }
-            self.show_requests(name, &requests);
+            for line in requests.iter().filter_map(|one| request_line(one, name)) {
+                self.output.say_without_view(line);
+            }
             self.show_objects(&objects);
             if self.args.once {
                 let is_quiet = busy.elapsed() >= QUIET;
@@ -368,21 +369,10 @@ impl<'a> Session<'a> {
     }
 
     fn show_news(&mut self, news: ClusterNews) {
-        match (news, &self.output) {
-            (ClusterNews::Objects(objects), _) => self.show_objects(&objects),
-            (ClusterNews::Problem(problem), output) => output.complain(problem),
-            (ClusterNews::Line(line), SessionOutput::Lines(screen)) => screen.say(line),
-            // The view shows the reconciles from the diagnostics itself.
-            (ClusterNews::Line(_), SessionOutput::View(_)) => {}
-        }
-    }
-
-    fn show_requests(&self, program: &str, requests: &[RequestRecord]) {
-        // The view shows the requests from the log itself.
-        if let SessionOutput::Lines(screen) = &self.output {
-            for line in requests.iter().filter_map(|one| request_line(one, program)) {
-                screen.say(line);
-            }
+        match news {
+            ClusterNews::Objects(objects) => self.show_objects(&objects),
+            ClusterNews::Problem(problem) => self.output.complain(problem),
+            ClusterNews::Line(line) => self.output.say_without_view(line),
         }
     }
 
