@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::bound_watch::BoundWatch;
+use crate::bound_watch::exceeded;
 use crate::error::{BoxError, HarnessError};
 use crate::prepared::Prepared;
 use crate::progress::{ControllerProgress, sent_writes};
@@ -188,11 +188,10 @@ impl RunningOperator {
         };
         let patience = self.around.plan.patience;
         let steady = self.expect("a steady operator").within(patience);
-        let registry = process.manager.metrics_registry();
-        let bound = BoundWatch::start(registry, before.saturating_add(most));
+        let registry = process.manager.metrics_registry().clone();
         let found = tokio::select! {
             found = steady.eventually(look) => found?,
-            () = bound.exceeded() => {
+            () = exceeded(registry, before.saturating_add(most)) => {
                 let ended = process.progress().reconciles;
                 Some(SteadinessVerdict::TooMany(ended.saturating_sub(before)))
             }
