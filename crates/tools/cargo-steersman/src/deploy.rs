@@ -57,7 +57,7 @@ pub(crate) fn deploy(
     let mut documents = documents(&files);
     match action {
         ManifestAction::Apply => {
-            let kept = kept_definitions(&kubectl(args), &manifests.definitions(), objects)?;
+            let kept = kept_definitions(args, &manifests.definitions(), objects)?;
             remove_definitions(&mut documents, &kept);
         }
         ManifestAction::Delete => order_for_deletion(&mut documents),
