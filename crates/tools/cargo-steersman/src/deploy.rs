@@ -43,7 +43,7 @@ pub(crate) fn deploy(
 ) -> Result<(), Error> {
     let project = Project::find()?;
     // kubectl is looked up first, because the build takes minutes.
-    find_kubectl()?;
+    silent(Command::new("kubectl").args(["version", "--client"])).map_err(missing)?;
     let (_, manifests) = described(&project, &args.manifests)?;
     if let (ManifestAction::Apply, Objects::All, Some(namespace)) =
         (action, objects, manifests.required_namespace())
@@ -87,12 +87,6 @@ fn kubectl(args: &DeployArgs) -> Command {
         command.args(["--context", context]);
     }
     command
-}
-
-fn find_kubectl() -> Result<(), Error> {
-    let mut command = Command::new("kubectl");
-    silent(command.args(["version", "--client"])).map_err(missing)?;
-    Ok(())
 }
 
 fn missing(source: std::io::Error) -> Error {

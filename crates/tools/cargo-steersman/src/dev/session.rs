@@ -235,9 +235,11 @@ impl<'a> Session<'a> {
                 command.args(["--install", "--kubeconfig"]);
                 command.arg(&account_file);
                 if has_webhooks {
-                    let port = self.webhook_port;
-                    cluster.route_webhooks(description, port);
-                    command.arg(format!("--webhook-bind-address=127.0.0.1:{port}"));
+                    let address = format!("127.0.0.1:{}", self.webhook_port);
+                    let url = format!("https://{address}");
+                    let server = &cluster.server;
+                    server.route_service("default", &description.name, 443, &url);
+                    command.arg(format!("--webhook-bind-address={address}"));
                 }
                 // The terminal view alone reads the diagnostics; lines are made from the server's log.
                 token_file.take_if(|_| !has_view);
@@ -316,7 +318,7 @@ impl<'a> Session<'a> {
             };
             let name = &running.built.description.name;
             let objects = cluster.objects(&running.built.description);
-            let requests = cluster.new_requests();
+            let requests = cluster.open.answered(cluster.server.requests());
             let present = Some(cluster.server.revision());
             let has_asked = requests.iter().any(|record| is_of(record, name));
             if has_asked || revision != present {
