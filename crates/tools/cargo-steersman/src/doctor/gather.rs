@@ -121,9 +121,10 @@ impl Examination<'_> {
 
     /// Checks the connection to the server. The boolean is whether further requests can succeed.
     async fn server(&self) -> (Findings, bool) {
-        let endpoint = self.cluster.endpoint();
+        let client_config = &self.cluster.client_config;
+        let endpoint = client_config.endpoint();
         let (version, user) = (self.cluster.version().await, self.cluster.user().await);
-        let certificate = self.cluster.client_certificate();
+        let certificate = client_config.client_certificate().and_then(Result::ok);
         let certificate = certificate.and_then(|one| check_client(&one, self.now));
         let mut findings = Findings(certificate.into_iter().collect());
         let unusable = match &user {

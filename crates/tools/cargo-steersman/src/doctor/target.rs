@@ -9,9 +9,7 @@ use k8s_openapi::api::authorization::v1::{
 use serde_json::Value;
 use steersman_api::kube_client::core::DynamicObject;
 use steersman_api::kube_client::{self, Client};
-use steersman_api::{
-    Api, ClientCertificate, ClientConfig, Decoded, Error as RequestError, Mapper, Paging,
-};
+use steersman_api::{Api, ClientConfig, Decoded, Error as RequestError, Mapper, Paging};
 use steersman_description::DescribedKind;
 use steersman_manifests::RuleTarget;
 use steersman_object::{Kind, ListOptions, ObjectKey};
@@ -25,7 +23,7 @@ use crate::kubeconfig;
 
 #[derive(Clone)]
 pub(crate) struct TargetCluster {
-    client_config: ClientConfig,
+    pub(crate) client_config: ClientConfig,
     client: Client,
 }
 
@@ -42,14 +40,6 @@ impl TargetCluster {
             client_config,
             client,
         })
-    }
-
-    pub(crate) fn endpoint(&self) -> String {
-        self.client_config.endpoint()
-    }
-
-    pub(crate) fn client_certificate(&self) -> Option<ClientCertificate> {
-        self.client_config.client_certificate()?.ok()
     }
 
     pub(crate) async fn version(&self) -> SeenFact<String> {
