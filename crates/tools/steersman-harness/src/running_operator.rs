@@ -65,11 +65,10 @@ pub struct RunningOperator {
 /// A run of the operator, from the start to the end of a manager.
 struct OperatorProcess {
     manager: Manager,
-    /// Stops the manager when it is dropped; `None` after a halt.
-    stop: Option<DropGuard>,
     /// The number of reconciles when the operator was last steady.
     counted: u64,
-    running: Option<JoinHandle<Result<(), steersman_manager::Error>>>,
+    /// The guard that stops the manager, and the task of the manager; `None` after a halt.
+    running: Option<(DropGuard, JoinHandle<Result<(), steersman_manager::Error>>)>,
 }
 
 /// Prints that a namespace stays when it is dropped, unless it is disarmed.
@@ -174,7 +173,8 @@ impl RunningOperator {
         let mut steadiness = Steadiness::new(controllers, most, self.around.plan.quiet, before);
         let (process, server) = (&self.process, self.around.env.server());
         let look = || {
-            if process.running.as_ref().is_none_or(JoinHandle::is_finished) {
+            let running = process.running.as_ref();
+            if running.is_none_or(|(_, running)| running.is_finished()) {
                 return ready(Ok(None));
             }
             let sample = Sample {
@@ -205,7 +205,11 @@ impl RunningOperator {
                 let what = format!("the bound of {most} reconciles");
                 Err(self.unmet(what, format!("{reconciles} reconciles")).await)
             }
-            Some(SteadinessVerdict::Wait(_)) | None => Err(self.ended().await),
+            Some(SteadinessVerdict::Wait(_)) | None => {
+                // The manager ended before the test stopped it.
+                let ended = self.process.halt().await.err();
+                Err(ended.unwrap_or(HarnessError::Ended(None)))
+            }
         }
     }
 
@@ -320,14 +324,6 @@ impl RunningOperator {
     async fn unmet(&self, what: String, seen: String) -> HarnessError {
         self.expect(what).failed(seen).await.into()
     }
-
-    /// Returns the error for a manager that ended before the test stopped it.
-    async fn ended(&mut self) -> HarnessError {
-        match self.process.halt().await {
-            Err(error) => error,
-            Ok(()) => HarnessError::Ended(None),
-        }
-    }
 }
 
 impl OperatorProcess {
@@ -341,17 +337,16 @@ impl OperatorProcess {
         let running = tokio::spawn(manager.start(stop.clone()));
         Ok(Self {
             manager,
-            stop: Some(stop.drop_guard()),
             counted: 0,
-            running: Some(running),
+            running: Some((stop.drop_guard(), running)),
         })
     }
 
     async fn halt(&mut self) -> Result<(), HarnessError> {
-        self.stop = None;
-        let Some(running) = self.running.take() else {
+        let Some((stop, running)) = self.running.take() else {
             return Ok(());
         };
+        drop(stop);
         match running.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(HarnessError::Ended(Some(Box::new(error)))),
