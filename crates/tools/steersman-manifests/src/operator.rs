@@ -132,10 +132,8 @@ impl Operator {
 
     /// Returns whether the program has a defaulter (`mutates`), or a validator (not `mutates`).
     pub(crate) fn has_webhooks(&self, mutates: bool) -> bool {
-        self.description
-            .webhooks
-            .iter()
-            .any(|one| one.mutates == mutates)
+        let mut webhooks = self.description.webhooks.iter();
+        webhooks.any(|one| one.mutates == mutates)
     }
 }
 
