@@ -22,10 +22,7 @@ pub struct DatabaseClient {
 
 #[derive(Clone, Debug)]
 enum Transport {
-    Http {
-        client: Box<Client<HttpConnector, Full<Bytes>>>,
-        address: SocketAddr,
-    },
+    Http(Box<Client<HttpConnector, Full<Bytes>>>, SocketAddr),
     /// Without sockets, for tests on a paused clock.
     InProcess(DatabaseService),
 }
@@ -60,19 +57,14 @@ impl DatabaseClient {
     /// Makes a client of the service at an address.
     pub fn http(address: SocketAddr) -> Self {
         let client = Client::builder(TokioExecutor::new()).build_http();
-        Self {
-            transport: Transport::Http {
-                client: Box::new(client),
-                address,
-            },
-        }
+        let transport = Transport::Http(Box::new(client), address);
+        Self { transport }
     }
 
     /// Makes a client of a service in this process.
     pub fn in_process(service: DatabaseService) -> Self {
-        Self {
-            transport: Transport::InProcess(service),
-        }
+        let transport = Transport::InProcess(service);
+        Self { transport }
     }
 
     /// Returns the settings of a database; `None` if there is none.
@@ -163,7 +155,7 @@ impl DatabaseClient {
         };
         let (client, address) = match &self.transport {
             Transport::InProcess(service) => return Ok(service.respond(&method, path, &body)),
-            Transport::Http { client, address } => (client, *address),
+            Transport::Http(client, address) => (client, *address),
         };
         let exchange = async {
             let request = Request::builder()
