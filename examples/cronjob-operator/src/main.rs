@@ -70,10 +70,8 @@ fn main() -> ExitCode {
 /// Makes the runtime. A paused clock, which works only without a network, jumps to the next timer when all tasks wait.
 fn runtime(is_paused: bool) -> std::io::Result<Runtime> {
     if is_paused {
-        return Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build();
+        let mut runtime = Builder::new_current_thread();
+        return runtime.enable_all().start_paused(true).build();
     }
     Builder::new_multi_thread().enable_all().build()
 }

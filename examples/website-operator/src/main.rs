@@ -162,10 +162,8 @@ async fn operate(
 }
 
 fn phase(pod: &Pod) -> Option<String> {
-    let phase = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref());
+    let status = pod.status.as_ref();
+    let phase = status.and_then(|status| status.phase.as_deref());
     Some(format!("is {}", phase.unwrap_or("Unknown")))
 }
 
