@@ -67,8 +67,7 @@ impl Cluster {
             }
         }
         let cluster = Self { server };
-        // Opens and closes a cache once before the measurements, because the server allocates
-        // memory for its first watch.
+        // The server allocates memory for its first watch, which no measurement should include.
         for keep in [false, true] {
             let settings = Settings::new().keep_managed_fields(keep);
             let options = CacheOptions::new().defaults(settings);
@@ -82,8 +81,7 @@ impl Cluster {
         &self.server
     }
 
-    /// Opens a cache, in which `declare` declares the kinds, and waits until every kind has synced
-    /// or failed to sync.
+    /// Opens a cache, in which `declare` declares the kinds, and waits until every kind has synced or failed to sync.
     ///
     /// # Errors
     ///
@@ -163,7 +161,6 @@ impl Opened {
 }
 
 /// Returns the kind Pod, which most stops use.
-#[must_use]
 pub(crate) fn pods() -> Kind {
     Kind::of::<Pod>()
 }

@@ -20,8 +20,7 @@ use crate::cluster::Cluster;
 /// Any error; it ends the tour.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-// The paused clock jumps over every wait. No socket is open, so the clock cannot outrun data in
-// flight.
+// The paused clock jumps over every wait. No socket is open, so the clock cannot outrun data in flight.
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Result<(), BoxError> {
     let cluster = Cluster::filled().await?;

@@ -6,7 +6,6 @@ const INDENT: &str = "    ";
 /// The number of characters per line of a quote.
 const WIDTH: usize = 88;
 
-/// The page of one stop.
 #[derive(Debug, Clone)]
 #[must_use]
 pub(crate) struct Page {
@@ -24,7 +23,6 @@ pub(crate) struct Table {
 // ===== impl Page =====
 
 impl Page {
-    /// Makes a page with a title.
     pub(crate) fn new(title: &str) -> Self {
         let line = "─".repeat(title.chars().count());
         Self {
@@ -52,7 +50,6 @@ impl Page {
         self
     }
 
-    /// Adds a table.
     pub(crate) fn table(mut self, table: &Table) -> Self {
         self.line("");
         for line in table.to_string().lines() {
@@ -93,7 +90,6 @@ fn wrapped(line: &str) -> Vec<String> {
 // ===== impl Table =====
 
 impl Table {
-    /// Creates a table with these headings.
     pub(crate) fn new<const N: usize>(head: [&str; N]) -> Self {
         Self {
             head: head.iter().map(ToString::to_string).collect(),

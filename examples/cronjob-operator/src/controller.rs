@@ -30,8 +30,7 @@ pub struct CronJobReconciler;
 ///
 /// # Errors
 ///
-/// An error if the manager's cache excludes one of the kinds, or the manager already has a
-/// controller of this name.
+/// An error if the manager's cache excludes one of the kinds, or the manager already has a controller of this name.
 pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
     // A list of the Jobs of one CronJob costs as much as it has Jobs, not as much as the cluster has.
     manager.cache().index_controller_uid::<Job>()?;
@@ -152,8 +151,7 @@ fn announce(ctx: &Context, cron: &CronJob, progress: &Progress) {
     }
 }
 
-/// Returns the message of an error that only a user can resolve. All other errors are returned as
-/// errors.
+/// Returns the message of an error that only a user can resolve. All other errors are returned as errors.
 fn refusal(error: client::Error) -> Result<String, client::Error> {
     match matches!(error, client::Error::Owner(_)) || error.is_invalid() {
         true => Ok(report(&error).to_string()),

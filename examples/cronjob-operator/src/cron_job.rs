@@ -98,9 +98,8 @@ pub struct CronJobStatus {
 
 impl HasConditions for CronJob {
     fn conditions(&self) -> &[Condition] {
-        self.status
-            .as_ref()
-            .map_or(&[], |status| &status.conditions)
+        let status = self.status.as_ref();
+        status.map_or(&[], |status| &status.conditions)
     }
 
     fn conditions_mut(&mut self) -> &mut Vec<Condition> {

@@ -23,7 +23,6 @@ pub enum JobState {
 /// Returns the Job of a `CronJob` for one scheduled time.
 ///
 /// The name follows from the time, so that the Job of one time exists once, however often it is created.
-#[must_use]
 pub fn new_job(cron: &CronJob, at: Timestamp) -> Job {
     let template = cron.spec.job_template.clone();
     let from_template = template.metadata.unwrap_or_default();
@@ -44,7 +43,6 @@ pub fn new_job(cron: &CronJob, at: Timestamp) -> Job {
 
 // ANCHOR: name
 /// Returns the name of the Job for one scheduled time: the name of the `CronJob`, and the time in minutes since 1970.
-#[must_use]
 pub fn job_name(cron: &CronJob, at: Timestamp) -> String {
     let minutes = at.as_second().div_euclid(60);
     let name = cron.metadata.name.as_deref().unwrap_or_default();
@@ -53,14 +51,12 @@ pub fn job_name(cron: &CronJob, at: Timestamp) -> String {
 // ANCHOR_END: name
 
 /// Returns the time that a Job was scheduled for; `None` for a Job without the annotation.
-#[must_use]
 pub fn scheduled_at(job: &Job) -> Option<Timestamp> {
     let annotations = job.metadata.annotations.as_ref()?;
     annotations.get(SCHEDULED_AT)?.parse().ok()
 }
 
 /// Returns the state of a Job, from its conditions.
-#[must_use]
 pub fn state(job: &Job) -> JobState {
     let conditions = job.status.iter().flat_map(|status| &status.conditions);
     let mut is_met = conditions.flatten().filter(|one| one.status == "True");
@@ -73,7 +69,6 @@ pub fn state(job: &Job) -> JobState {
 }
 
 /// Returns the time at which a Job completed.
-#[must_use]
 pub fn completed_at(job: &Job) -> Option<&Time> {
     job.status.as_ref()?.completion_time.as_ref()
 }

@@ -10,18 +10,18 @@
 //! The modules in reading order:
 //!
 //! - [`cron_job`] is the kind, as its users write it.
-//! - [`schedule`] parses schedules and finds their times; [`plan`] decides what is to be done at a
-//!   given time; [`job`] makes the Jobs; [`status`] computes the status. None of them waits.
+//! - `schedule` parses schedules and finds their times; `plan` decides what is to be done at a
+//!   given time; [`job`] makes the Jobs; `status` computes the status. None of them waits.
 //! - [`controller`] is the reconciler with its watches, and the file to read if you read only one.
 //! - [`once`] waits until Jobs have completed.
 
 use steersman::cli::OperatorSettings;
 
 pub mod cron_job;
-pub mod schedule;
+mod schedule;
 pub mod job;
-pub mod plan;
-pub mod status;
+mod plan;
+mod status;
 pub mod controller;
 pub mod once;
 

@@ -57,7 +57,6 @@ struct Args {
     operator: OperatorArgs<Settings>,
 }
 
-/// The manifest of the sample.
 const SAMPLE: &str = include_str!("../manifests/sample.yaml");
 
 fn main() -> ExitCode {
@@ -68,14 +67,11 @@ fn main() -> ExitCode {
     args.operator.exit_code(ended)
 }
 
-/// Makes the runtime. On a paused clock timers fire as soon as no task has work, so that a minute of the schedule takes
-/// no time; that works only without a network.
+/// Makes the runtime. A paused clock, which works only without a network, jumps to the next timer when all tasks wait.
 fn runtime(is_paused: bool) -> std::io::Result<Runtime> {
     if is_paused {
-        return Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build();
+        let mut runtime = Builder::new_current_thread();
+        return runtime.enable_all().start_paused(true).build();
     }
     Builder::new_multi_thread().enable_all().build()
 }

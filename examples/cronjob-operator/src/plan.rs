@@ -12,50 +12,37 @@ use crate::schedule::{Schedule, ScheduleError, time_zone};
 // ANCHOR: plan
 /// What is to be done for a `CronJob` at one time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The Jobs to delete first: finished ones beyond the history limits, and running ones to replace.
-    pub delete: Vec<Arc<Job>>,
+    pub(crate) delete: Vec<Arc<Job>>,
     /// The scheduled time of the Job to start.
-    pub start: Option<Timestamp>,
+    pub(crate) start: Option<Timestamp>,
     /// The next scheduled time; `None` if nothing starts without a change of the `CronJob`.
-    pub next: Option<Timestamp>,
+    pub(crate) next: Option<Timestamp>,
     /// The state of the schedule, for the condition.
-    pub progress: Progress,
+    pub(crate) progress: Progress,
 }
 // ANCHOR_END: plan
 
 /// The state of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub(crate) enum Progress {
     /// Jobs start at their times.
     Scheduled,
     /// The Job of a time did not start before its deadline.
-    Missed {
-        /// The scheduled time.
-        at: Timestamp,
-    },
+    Missed { at: Timestamp },
     /// The Job of a time waits for the end of an earlier one.
-    Waiting {
-        /// The scheduled time.
-        at: Timestamp,
-    },
+    Waiting { at: Timestamp },
     /// The user suspended the schedule.
     Suspended,
     /// The schedule has no times.
-    Invalid {
-        /// The reason and the remedy.
-        why: ScheduleError,
-    },
+    Invalid { why: ScheduleError },
     /// The server does not accept the Job.
-    Refused {
-        /// The reason and the remedy.
-        why: String,
-    },
+    Refused { why: String },
 }
 
 /// Decides what is to be done for `cron` at `now`. `jobs` are the Jobs that it controls.
-#[must_use]
-pub fn plan(cron: &CronJob, jobs: &[Arc<Job>], now: Timestamp) -> Plan {
+pub(crate) fn plan(cron: &CronJob, jobs: &[Arc<Job>], now: Timestamp) -> Plan {
     let mut plan = Plan {
         delete: beyond_the_limits(cron, jobs),
         start: None,
@@ -76,8 +63,7 @@ pub fn plan(cron: &CronJob, jobs: &[Arc<Job>], now: Timestamp) -> Plan {
         }
     };
     plan.next = schedule.next_after(now, &zone);
-    // Only the last of several missed times counts: the Jobs of a night without the operator do not
-    // start at once.
+    // Only the last of several missed times counts: the Jobs of a night without the operator do not start at once.
     let Some(at) = schedule.last_between(begin(cron, jobs, now), now, &zone) else {
         return plan;
     };
@@ -109,10 +95,8 @@ fn begin(cron: &CronJob, jobs: &[Arc<Job>], now: Timestamp) -> Timestamp {
 
 /// Returns the last scheduled time with a Job.
 ///
-/// The status may lack the last one, if the operator stopped before it wrote the status. The Jobs may
-/// lack it, if they were deleted.
-#[must_use]
-pub fn last_scheduled(cron: &CronJob, jobs: &[Arc<Job>]) -> Option<Timestamp> {
+/// The status lacks this time if the operator stopped before it wrote the status, and the Jobs if they were deleted.
+pub(crate) fn last_scheduled(cron: &CronJob, jobs: &[Arc<Job>]) -> Option<Timestamp> {
     let status = cron.status.as_ref();
     let known = status.and_then(|status| status.last_schedule_time.as_ref());
     let of_jobs = jobs.iter().filter_map(|job| job::scheduled_at(job)).max();

@@ -10,7 +10,7 @@ use thiserror::Error;
 /// weekdays have names (`JAN`, `SUN`); Sunday is 0 or 7. `@hourly`, `@daily`, `@weekly`, `@monthly` and
 /// `@yearly` stand for the first minute of that time. If both days are restricted, one of them suffices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Schedule {
+pub(crate) struct Schedule {
     /// Bit `n` stands for the value `n`, here and in all other fields.
     minutes: u64,
     hours: u64,
@@ -23,40 +23,26 @@ pub struct Schedule {
 
 /// The reason why a schedule has no times.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ScheduleError {
-    /// The text does not have five fields.
+pub(crate) enum ScheduleError {
     #[error(
         "the schedule {schedule:?} has {count} fields: write five, for minute, hour, day of the month, \
          month and day of the week"
     )]
-    FieldCount {
-        /// The schedule.
-        schedule: String,
-        /// The number of its fields.
-        count: usize,
-    },
-    /// A field does not parse.
+    FieldCount { schedule: String, count: usize },
     #[error(
         "{text:?} is no {field}: write numbers from {min} to {max}, ranges (1-5), steps (*/5), or a list \
          of these"
     )]
     Field {
-        /// The text of the field.
         text: String,
-        /// The meaning of the field.
         field: &'static str,
-        /// The smallest value.
         min: u32,
-        /// The largest value.
         max: u32,
     },
-    /// The time zone is not known.
     #[error("there is no time zone {0:?}: name one of the IANA database, such as Europe/Berlin")]
     TimeZone(String),
 }
 
-/// One of the five fields.
 struct Field {
     name: &'static str,
     min: u32,
@@ -97,7 +83,7 @@ impl Schedule {
     /// # Errors
     ///
     /// [`ScheduleError::FieldCount`], [`ScheduleError::Field`].
-    pub fn parse(text: &str) -> Result<Self, ScheduleError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, ScheduleError> {
         let named = MACROS.iter().find(|(name, _)| *name == text.trim());
         let fields: Vec<&str> = named
             .map_or(text, |(_, fields)| fields)
@@ -123,7 +109,7 @@ impl Schedule {
     }
 
     /// Returns the first time after `time`; `None` if there is none within nine years (`0 0 30 2 *`).
-    pub fn next_after(&self, time: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+    pub(crate) fn next_after(&self, time: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let mut at = whole_minute(time)?.checked_add(ONE_MINUTE).ok()?;
         let end = at.saturating_add(HORIZON).ok()?;
         while at < end {
@@ -140,7 +126,7 @@ impl Schedule {
     }
 
     /// Returns the last time after `since` up to and including `until`.
-    pub fn last_between(
+    pub(crate) fn last_between(
         &self,
         since: Timestamp,
         until: Timestamp,
@@ -182,7 +168,7 @@ impl Schedule {
 /// # Errors
 ///
 /// [`ScheduleError::TimeZone`].
-pub fn time_zone(name: Option<&str>) -> Result<TimeZone, ScheduleError> {
+pub(crate) fn time_zone(name: Option<&str>) -> Result<TimeZone, ScheduleError> {
     let Some(name) = name else {
         return Ok(TimeZone::UTC);
     };

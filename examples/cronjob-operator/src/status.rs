@@ -14,7 +14,7 @@ use crate::plan::{Progress, last_scheduled};
 
 impl Progress {
     /// Returns the reason of the condition, and of the Event.
-    pub fn reason(&self) -> &'static str {
+    pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Scheduled => "Scheduled",
             Self::Missed { .. } => "MissedDeadline",
@@ -26,7 +26,7 @@ impl Progress {
     }
 
     /// Returns the text of the condition, and of the Event.
-    pub fn message(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         match self {
             Self::Scheduled => "Jobs start by the schedule".to_owned(),
             Self::Missed { at } => format!(
@@ -42,7 +42,7 @@ impl Progress {
     }
 
     /// Returns whether Jobs start at their times.
-    pub fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         match self {
             Self::Scheduled | Self::Missed { .. } | Self::Waiting { .. } => true,
             Self::Suspended | Self::Invalid { .. } | Self::Refused { .. } => false,
@@ -53,8 +53,7 @@ impl Progress {
 /// Returns the status of `cron` at `now`. `jobs` are the Jobs that it controls.
 ///
 /// Unchanged Jobs give an unchanged status, and no request.
-#[must_use]
-pub fn status(
+pub(crate) fn status(
     cron: &CronJob,
     jobs: &[Arc<Job>],
     progress: &Progress,

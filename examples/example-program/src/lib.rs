@@ -1,7 +1,6 @@
 //! What the programs of the examples share, so that an example itself holds its operator and little else.
 //!
 //! - [`cluster`] finds the cluster of a program, or starts an API server in the process.
-//! - [`webhooks`] makes an API server find the webhooks of a program.
 //! - [`setup`] installs definitions, creates samples, and checks that the server serves a kind.
 //! - [`story`] prints what happens to objects.
 //! - [`once`] runs a manager until something has happened.
@@ -9,7 +8,6 @@
 //! - [`command`] runs a program for a test.
 
 pub mod cluster;
-pub mod webhooks;
 pub mod setup;
 pub mod story;
 pub mod once;

@@ -65,11 +65,8 @@ pub async fn until_ready<K: TypedObject + HasConditions>(
     let informers = cache.informers::<K>()?;
     let mut events = deliveries(&informers);
     cache.settled().await;
-    let unseen: Vec<_> = cache
-        .all_unsynced()
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let unseen = cache.all_unsynced();
+    let unseen: Vec<_> = unseen.iter().map(ToString::to_string).collect();
     if !unseen.is_empty() {
         return Err(unseen.join("; ").into());
     }

@@ -5,7 +5,6 @@ use std::fmt::Display;
 use steersman::cache::{self, Cache};
 use steersman::cli::Console;
 use steersman::informer::{Delivery, Event, Origin};
-use steersman::k8s_openapi::api::core::v1::Pod;
 use steersman::object::TypedObject;
 use steersman::status_conditions::{HasConditions, READY, find};
 use steersman::{Kind, Manager};
@@ -44,8 +43,7 @@ impl Story {
         }
     }
 
-    /// Tells the condition `Ready` of each object of a kind at the start, and each change of it. `wish` is the text for
-    /// an object without the condition.
+    /// Tells the condition `Ready` of each object at the start, and its changes. `wish` is the text for one without it.
     ///
     /// # Errors
     ///
@@ -81,18 +79,6 @@ impl Story {
     ) -> Result<Self, cache::Error> {
         self.tell(state, |origin, _| {
             (origin != Origin::Initial).then(|| "was created".to_owned())
-        })
-    }
-
-    /// Tells of each Pod that it was created, its phases, and its end.
-    ///
-    /// # Errors
-    ///
-    /// An error if the cache excludes Pods.
-    pub fn pods(self) -> Result<Self, cache::Error> {
-        self.children::<Pod>(|pod| {
-            let phase = pod.status.as_ref().and_then(|status| status.phase.clone());
-            Some(format!("is {}", phase.as_deref().unwrap_or("Unknown")))
         })
     }
 

@@ -16,7 +16,7 @@ use steersman::{
 use crate::credentials::{self, Credentials, LABEL, secret_key};
 use crate::database::{Database, FINALIZER};
 use crate::plan::{external_name, plan, wanted};
-use crate::service::{DatabaseClient, Settings};
+use crate::service::{DatabaseClient, ServiceError, Settings};
 use crate::status::{self, Progress};
 
 /// The pause before a database with an occupied Secret is tried again: no watch covers that Secret.
@@ -41,7 +41,6 @@ enum Polled {
     NoAnswer,
 }
 
-/// The Secret of a database, as it was found.
 enum FoundSecret {
     /// The credentials, if the Secret exists and is complete.
     Ours(Option<Credentials>),
@@ -192,10 +191,7 @@ impl DatabaseReconciler {
         database: &Database,
         error: Error,
     ) -> Result<Action, Error> {
-        if error
-            .downcast_ref::<crate::service::ServiceError>()
-            .is_some()
-        {
+        if error.downcast_ref::<ServiceError>().is_some() {
             let why = error.chain();
             report(ctx, database, &Progress::Unavailable { why }).await?;
         }

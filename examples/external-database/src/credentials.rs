@@ -21,7 +21,6 @@ pub struct Credentials {
 }
 
 /// Returns the key of the Secret of a database.
-#[must_use]
 pub fn secret_key(database: &Database) -> ObjectKey {
     let key = database.key();
     key.sibling(format!("{}-credentials", key.name()))
@@ -42,7 +41,6 @@ pub fn fill(secret: &mut Secret, external_name: &str, credentials: &Credentials)
 }
 
 /// Reads the credentials in a Secret; `None` if they are not complete.
-#[must_use]
 pub fn read(secret: &Secret) -> Option<Credentials> {
     let data = secret.data.as_ref()?;
     let text = |name: &str| String::from_utf8(data.get(name)?.0.clone()).ok();

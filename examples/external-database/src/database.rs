@@ -61,9 +61,8 @@ pub const FINALIZER: &str = "db.example.com/database";
 
 impl HasConditions for Database {
     fn conditions(&self) -> &[Condition] {
-        self.status
-            .as_ref()
-            .map_or(&[], |status| &status.conditions)
+        let status = self.status.as_ref();
+        status.map_or(&[], |status| &status.conditions)
     }
 
     fn conditions_mut(&mut self) -> &mut Vec<Condition> {

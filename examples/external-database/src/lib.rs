@@ -9,15 +9,15 @@
 //!
 //! - [`database`] is the kind, as its users write it.
 //! - [`service`] is the service, and the operator's client of it: over HTTP, or within this process for tests.
-//! - [`plan`] decides which requests the service needs; [`credentials`] makes and reads Secrets; [`status`] computes
+//! - `plan` decides which requests the service needs; [`credentials`] makes and reads Secrets; `status` computes
 //!   the status. None of them waits.
 //! - [`controller`] is the reconciler with its watches, and the file to read if you read only one.
 //! - [`demo`] runs it on an embedded API server, beside a service on a free port.
 
 pub mod database;
 pub mod service;
-pub mod plan;
+mod plan;
 pub mod credentials;
-pub mod status;
+mod status;
 pub mod controller;
 pub mod demo;

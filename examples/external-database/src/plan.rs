@@ -7,18 +7,17 @@ use crate::service::Settings;
 
 /// What is to be done at the service for one `Database`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Whether the settings are to be written, which creates a missing database.
-    pub put: bool,
+    pub(crate) put: bool,
     /// Whether a new password is to be requested. A new database has one.
-    pub renew_password: bool,
+    pub(crate) renew_password: bool,
 }
 
 /// Compares the wanted settings with those at the service.
 ///
 /// `has_credentials` says whether the Secret has credentials that the service accepts.
-#[must_use]
-pub fn plan(wanted: &Settings, found: Option<&Settings>, has_credentials: bool) -> Plan {
+pub(crate) fn plan(wanted: &Settings, found: Option<&Settings>, has_credentials: bool) -> Plan {
     Plan {
         put: found != Some(wanted),
         renew_password: found.is_some() && !has_credentials,
@@ -26,8 +25,7 @@ pub fn plan(wanted: &Settings, found: Option<&Settings>, has_credentials: bool) 
 }
 
 /// Returns the settings that a `Database` asks for.
-#[must_use]
-pub fn wanted(database: &Database) -> Settings {
+pub(crate) fn wanted(database: &Database) -> Settings {
     Settings {
         owner: database.spec.owner.clone(),
         connections: database.spec.connections,
@@ -35,8 +33,7 @@ pub fn wanted(database: &Database) -> Settings {
 }
 
 /// Returns the name of a database at the service. Namespaces have no dots, so no two objects share a name.
-#[must_use]
-pub fn external_name(database: &Database) -> String {
+pub(crate) fn external_name(database: &Database) -> String {
     let key = database.key();
     format!("{}.{}", key.namespace().unwrap_or_default(), key.name())
 }

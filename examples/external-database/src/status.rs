@@ -9,21 +9,18 @@ use crate::plan::external_name;
 
 /// The state of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub(crate) enum Progress {
     /// The database is as the spec says.
     Available,
     /// The service does not execute requests.
-    Unavailable {
-        /// The error of the service.
-        why: String,
-    },
+    Unavailable { why: String },
     /// A Secret of another owner has the name of that of the credentials.
     Occupied,
 }
 
 impl Progress {
     /// Returns the reason of the condition, and of the Event.
-    pub fn reason(&self) -> &'static str {
+    pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Available => "Available",
             Self::Unavailable { .. } => "ServiceUnavailable",
@@ -32,7 +29,7 @@ impl Progress {
     }
 
     /// Returns the text of the condition, and of the Event.
-    pub fn message(&self, database: &Database) -> String {
+    pub(crate) fn message(&self, database: &Database) -> String {
         match self {
             Self::Available => format!("the database {} is available", external_name(database)),
             Self::Unavailable { why } => why.clone(),
@@ -47,8 +44,7 @@ impl Progress {
 }
 
 /// Returns the status of `database` at `now`. An unchanged state gives an unchanged status, and no request.
-#[must_use]
-pub fn status(database: &Database, progress: &Progress, now: Timestamp) -> DatabaseStatus {
+pub(crate) fn status(database: &Database, progress: &Progress, now: Timestamp) -> DatabaseStatus {
     let mut conditions = database.conditions().to_vec();
     let state = match progress {
         Progress::Available => TRUE,
@@ -67,8 +63,7 @@ pub fn status(database: &Database, progress: &Progress, now: Timestamp) -> Datab
 }
 
 /// Returns whether the status reports `progress` already.
-#[must_use]
-pub fn is_reported(database: &Database, progress: &Progress) -> bool {
+pub(crate) fn is_reported(database: &Database, progress: &Progress) -> bool {
     let ready = status_conditions::find(database.conditions(), READY);
     ready.is_some_and(|ready| {
         ready.reason == progress.reason() && ready.message == progress.message(database)

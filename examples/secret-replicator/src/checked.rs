@@ -13,7 +13,7 @@ use steersman::object::{Object, ResourceVersion};
 /// A copy that another program deletes is not reported here, so the copies that the cache no longer holds are forgotten
 /// whenever their number may have doubled.
 #[derive(Debug, Default)]
-pub struct CheckedCopies {
+pub(crate) struct CheckedCopies {
     versions: HashMap<ObjectKey, CheckedVersions>,
     /// The number of copies at which the next sweep is due.
     sweep_at: usize,
@@ -42,18 +42,18 @@ impl CheckedVersions {
 
 impl CheckedCopies {
     /// Remembers that `copy` has the data of `source`.
-    pub fn insert(&mut self, copy: &impl Object, source: &impl Object) {
+    pub(crate) fn insert(&mut self, copy: &impl Object, source: &impl Object) {
         let versions = CheckedVersions::of(copy, source);
         self.versions.insert(copy.key(), versions);
     }
 
     /// Forgets a copy that was deleted.
-    pub fn remove(&mut self, copy: &ObjectKey) {
+    pub(crate) fn remove(&mut self, copy: &ObjectKey) {
         self.versions.remove(copy);
     }
 
     /// Forgets the copies that do not exist, if a sweep is due.
-    pub fn sweep(&mut self, exists: impl Fn(&ObjectKey) -> bool) {
+    pub(crate) fn sweep(&mut self, exists: impl Fn(&ObjectKey) -> bool) {
         if self.versions.len() < self.sweep_at.max(SWEEP_AT_LEAST) {
             return;
         }
@@ -63,7 +63,7 @@ impl CheckedCopies {
 
     // ANCHOR: has
     /// Returns whether `copy` is known to have the data of `source`, both at their present versions.
-    pub fn has(&self, copy: &impl Object, source: &impl Object) -> bool {
+    pub(crate) fn has(&self, copy: &impl Object, source: &impl Object) -> bool {
         self.versions.get(&copy.key()) == Some(&CheckedVersions::of(copy, source))
     }
     // ANCHOR_END: has

@@ -7,8 +7,7 @@ use steersman::object::Object as _;
 use crate::names::{COPY, COPY_OF, ROLE};
 
 /// Returns the copy of a source for a namespace.
-#[must_use]
-pub fn new_copy(source: &Secret, namespace: &str) -> Secret {
+pub(crate) fn new_copy(source: &Secret, namespace: &str) -> Secret {
     let mut copy = Secret::default();
     copy.metadata.namespace = Some(namespace.to_owned());
     copy.metadata.name.clone_from(&source.metadata.name);
@@ -19,7 +18,7 @@ pub fn new_copy(source: &Secret, namespace: &str) -> Secret {
 }
 
 /// Writes the fields that the operator owns. Other labels and annotations are kept.
-pub fn fill(copy: &mut Secret, source: &Secret) {
+pub(crate) fn fill(copy: &mut Secret, source: &Secret) {
     let labels = copy.metadata.labels.get_or_insert_default();
     labels.insert(ROLE.to_owned(), COPY.to_owned());
     let annotations = copy.metadata.annotations.get_or_insert_default();

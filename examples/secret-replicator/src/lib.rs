@@ -10,14 +10,14 @@
 //! The modules in reading order:
 //!
 //! - [`names`] has the labels and annotations.
-//! - [`plan`] decides which copies are missing, wanted or surplus; [`copy`] makes a copy;
-//!   [`checked`] remembers the copies that need no look.
+//! - `plan` decides which copies are missing, wanted or surplus; `copy` makes a copy;
+//!   `checked` remembers the copies that need no look.
 //! - [`controller`] is the reconciler with its watches, and the file to read if you read only one.
 //! - [`demo`] runs it on an embedded API server.
 
 pub mod names;
-pub mod plan;
-pub mod copy;
-pub mod checked;
+mod plan;
+mod copy;
+mod checked;
 pub mod controller;
 pub mod demo;

@@ -29,25 +29,21 @@ pub const COPY_OF: &str = "replicate.example.com/copy-of";
 pub const ACCEPT: &str = "replicate.example.com/accept";
 
 /// Returns the value of a label.
-#[must_use]
 pub fn label<'a>(object: &'a impl Object, name: &str) -> Option<&'a str> {
     Some(object.meta().labels.as_ref()?.get(name)?.as_str())
 }
 
 /// Returns the value of an annotation.
-#[must_use]
 pub fn annotation<'a>(object: &'a impl Object, name: &str) -> Option<&'a str> {
     Some(object.meta().annotations.as_ref()?.get(name)?.as_str())
 }
 
 /// Returns whether a Secret is to be copied.
-#[must_use]
 pub fn is_source(secret: &impl Object) -> bool {
     label(secret, ROLE) == Some(SOURCE)
 }
 
 /// Returns the namespace and name of the source of a copy; `None` for other Secrets.
-#[must_use]
 pub fn source_of(secret: &impl Object) -> Option<&str> {
     let is_copy = label(secret, ROLE) == Some(COPY);
     annotation(secret, COPY_OF).filter(|_| is_copy)

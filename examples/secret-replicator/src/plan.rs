@@ -9,19 +9,17 @@ use crate::names::{ACCEPT, NAMESPACES, NamespaceMeta, SecretMeta, annotation, la
 
 /// The copies of one source.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The namespaces without the copy that they shall have.
-    pub missing: Vec<String>,
+    pub(crate) missing: Vec<String>,
     /// The copies that shall exist.
-    pub wanted: Vec<Arc<SecretMeta>>,
+    pub(crate) wanted: Vec<Arc<SecretMeta>>,
     /// The copies that shall not exist.
-    pub surplus: Vec<Arc<SecretMeta>>,
+    pub(crate) surplus: Vec<Arc<SecretMeta>>,
 }
 
-/// Compares the copies of a source with its annotation and with the namespaces. Without a source all copies are
-/// surplus.
-#[must_use]
-pub fn plan(
+/// Compares the copies of a source with its annotation and the namespaces. Without a source all copies are surplus.
+pub(crate) fn plan(
     source: Option<&SecretMeta>,
     namespaces: &[Arc<NamespaceMeta>],
     copies: Vec<Arc<SecretMeta>>,
@@ -47,8 +45,7 @@ pub fn plan(
 }
 
 /// Returns whether a namespace shall have a copy of a source.
-#[must_use]
-pub fn is_target(source: &SecretMeta, namespace: &NamespaceMeta) -> bool {
+pub(crate) fn is_target(source: &SecretMeta, namespace: &NamespaceMeta) -> bool {
     let name = namespace.metadata.name.as_deref().unwrap_or_default();
     let names = annotation(source, NAMESPACES).unwrap_or_default();
     names

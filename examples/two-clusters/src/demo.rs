@@ -1,6 +1,6 @@
 //! Driver: a run of the copier on embedded API servers, one per cluster.
 
-use std::io::Write;
+use std::fmt::Display;
 
 use example_program::BoxError;
 use example_program::demo;
@@ -11,13 +11,13 @@ use steersman_testenv::apiserver::ApiServer;
 
 use crate::copier;
 
-/// Runs the copier, adds a cluster, removes it, and adds it again. Writes one line per step to `out`.
+/// Runs the copier, adds a cluster, removes it, and adds it again. Passes one text per step to `say`.
 ///
 /// # Errors
 ///
 /// If a step does not have its effect in time.
 pub async fn run(
-    out: &mut (impl Write + Send),
+    say: impl Fn(&dyn Display),
     hub: &ApiServer,
     west: &ApiServer,
 ) -> Result<(), BoxError> {
@@ -25,50 +25,41 @@ pub async fn run(
         .cache(copier::cache())
         .build()?;
     copier::add(&manager)?;
-    run_until(&manager, steps(out, hub, west, &manager)).await
+    run_until(&manager, steps(say, hub, west, &manager)).await
 }
 
 async fn steps(
-    out: &mut (impl Write + Send),
+    say: impl Fn(&dyn Display),
     hub: &ApiServer,
     west: &ApiServer,
     manager: &Manager,
 ) -> Result<(), BoxError> {
     hub.create(config_map("motd", "good morning"))?;
-    writeln!(
-        out,
-        "hub has the ConfigMap motd, and the manager has no other cluster"
-    )?;
+    say(&"hub has the ConfigMap motd, and the manager has no other cluster");
 
     manager.add_cluster("west", client_config(west), copier::cache())?;
     holds(west, "motd", Some("good morning")).await?;
-    writeln!(out, "west was added and has a copy of motd")?;
+    say(&"west was added and has a copy of motd");
 
     write(hub, "motd", "good evening")?;
     holds(west, "motd", Some("good evening")).await?;
-    writeln!(out, "a change of the original reached the copy")?;
+    say(&"a change of the original reached the copy");
 
     write(west, "motd", "edited by hand")?;
     holds(west, "motd", Some("good evening")).await?;
-    writeln!(out, "a change of the copy was corrected")?;
+    say(&"a change of the copy was corrected");
 
     manager.remove_cluster("west").await;
     hub.create(config_map("later", "made while west was away"))?;
     hub.delete("configmaps", "default", "motd")?;
-    writeln!(
-        out,
-        "west was removed; the hub has a new ConfigMap, and motd is deleted"
-    )?;
+    say(&"west was removed; the hub has a new ConfigMap, and motd is deleted");
     holds(west, "motd", Some("good evening")).await?;
     holds(west, "later", None).await?;
 
     manager.add_cluster("west", client_config(west), copier::cache())?;
     holds(west, "later", Some("made while west was away")).await?;
     holds(west, "motd", None).await?;
-    writeln!(
-        out,
-        "west was added again: it has the new copy, and lost the one without an original"
-    )?;
+    say(&"west was added again: it has the new copy, and lost the one without an original");
 
     Ok(())
 }

@@ -21,8 +21,7 @@ pub(crate) type Pages = BTreeMap<String, String>;
 /// The label of the children.
 const CHILDREN: &str = "web.example.com/children";
 
-/// The annotation on Pods with a digest of their pages: new pages cause a rollout of the
-/// Deployment.
+/// The annotation on Pods with a digest of their pages: new pages cause a rollout of the Deployment.
 const PAGES_DIGEST: &str = "web.example.com/pages-digest";
 
 /// The ConfigMap that the site names does not exist.
@@ -73,8 +72,7 @@ pub(crate) fn serving(site: &Website, pages: &Pages) -> (DesiredSet, ChildId<Dep
 
 /// Returns the name of the site's own copy of its pages.
 ///
-/// The Pods mount a copy, so that a user who edits the ConfigMap does not change the pages of
-/// running Pods.
+/// The Pods mount a copy, so that a user who edits the ConfigMap does not change the pages of running Pods.
 fn served_pages_name(site: &Website) -> String {
     format!("{}-site", site.key().name())
 }
@@ -150,8 +148,7 @@ fn digest(pages: &Pages) -> String {
     let mut hasher = FnvHasher::default();
     for text in pages.iter().flat_map(|(file, page)| [file, page]) {
         hasher.write(text.as_bytes());
-        // A byte that no text contains, as a separator: ("a", "bc") and ("ab", "c") have different
-        // digests.
+        // A byte that no text contains, as a separator: ("a", "bc") and ("ab", "c") have different digests.
         hasher.write_u8(0xff);
     }
     format!("{:016x}", hasher.finish())

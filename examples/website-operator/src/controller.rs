@@ -19,8 +19,7 @@ use crate::website::{FINALIZER, Website};
 
 /// The ConfigMap with the addresses of all sites of a namespace.
 ///
-/// No site owns it, because all sites share it. So the finalizer removes a site from it instead of
-/// the garbage collector.
+/// All sites share it and none owns it, so the finalizer removes a site from it instead of the garbage collector.
 pub const DIRECTORY: &str = "website-directory";
 
 /// The index of websites by the name of the ConfigMap with their pages.
@@ -33,8 +32,7 @@ struct WebsiteReconciler;
 ///
 /// # Errors
 ///
-/// An error if the manager's cache excludes one of the kinds, or the manager already has a
-/// controller of this name.
+/// An error if the manager's cache excludes one of the kinds, or the manager already has a controller of this name.
 pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
     // ANCHOR: watches
     let cache = manager.cache();
@@ -82,8 +80,7 @@ impl Reconciler for WebsiteReconciler {
         let update = |site: &mut Website| site.status = Some(progress.status(site, now));
         client.status().modify(&site, update).await?;
         Ok(match progress.reason {
-            // No watch of this controller covers the obstacle, so the site is reconciled again
-            // after a pause.
+            // No watch of this controller covers the obstacle, so the site is reconciled again after a pause.
             REFUSED => Action::requeue_after(Duration::from_secs(30)),
             _ => Action::done(),
         })
@@ -108,8 +105,7 @@ async fn serve(ctx: &Context, site: &Website) -> Result<Progress, Error> {
     let client = ctx.client();
     let source = site.key().sibling(&site.spec.pages);
     let Some(source) = client.get_opt::<ConfigMap>(&source).await? else {
-        // An event for the missing ConfigMap requests the site again. The served pages stay until
-        // then.
+        // An event for the missing ConfigMap requests the site again. The served pages stay until then.
         let remedy = "create it, or name another one in .spec.pages";
         let message = format!("ConfigMap {:?} does not exist: {remedy}", site.spec.pages);
         return Ok(Progress::stuck(site, PAGES_MISSING, message));
@@ -150,12 +146,10 @@ async fn enter_directory(client: &Client, site: &Website) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the site from the directory first, so that users are not sent to Pods that are being
-/// deleted.
+/// Removes the site from the directory first, so that users are not sent to Pods that are being deleted.
 ///
-/// It reads from the server. The cache has the writes of this process, but it may lack the writes
-/// of an earlier process of the operator, and after the finalizer is removed no further reconcile
-/// follows.
+/// It reads from the server. The cache has the writes of this process, but it may lack the writes of an earlier process
+/// of the operator, and after the finalizer is removed no further reconcile follows.
 async fn clean_up(client: &Client, site: &Website) -> Result<Action, Error> {
     let key = site.key();
     let directory = key.sibling(DIRECTORY);

@@ -10,14 +10,13 @@ use example_program::cluster::{Cluster, EmbeddedServer};
 use example_program::once::{run_until, until_ready};
 use example_program::setup::{check_served, create_if_absent, install, print_yaml};
 use example_program::story::{Story, seconds};
-use example_program::webhooks::WebhookService;
 use steersman::cli::{Config, OperatorArgs};
 use steersman::crds::Crds;
 use steersman::k8s_openapi::api::apps::v1::Deployment;
-use steersman::k8s_openapi::api::core::v1::{ConfigMap, Service};
+use steersman::k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use steersman::{ObjectKey, shutdown_signal};
 use steersman_testenv::apiserver::play::Speed;
-use website_operator::webhooks::{self, NAME};
+use website_operator::webhooks::{self, NAME, WebhookService};
 use website_operator::website::Website;
 use website_operator::{Settings, children, controller};
 
@@ -111,7 +110,7 @@ async fn operate(
     config: &Config<Settings>,
     cluster: &Cluster,
 ) -> Result<(), BoxError> {
-    let webhooks = WebhookService::find(cluster, NAME, &args.webhook_bind_address)?;
+    let webhooks = WebhookService::find(cluster, &args.webhook_bind_address)?;
     let is_embedded = cluster.embedded.is_some();
     let is_newest_only = args.install_newest_version_only;
     let installs = args.install || is_newest_only || is_embedded;
@@ -153,13 +152,19 @@ async fn operate(
         .objects(wish)?
         .children::<Deployment>(|_| None)?
         .children::<Service>(|_| None)?
-        .pods()?;
+        .children(phase)?;
     let ready = until_ready::<Website>(manager.cache(), &children::NEED_USER);
     match args.once {
         true => run_until(&manager, ready).await?,
         false => manager.start(shutdown_signal()).await?,
     }
     Ok(story.end().await?)
+}
+
+fn phase(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref();
+    let phase = status.and_then(|status| status.phase.as_deref());
+    Some(format!("is {}", phase.unwrap_or("Unknown")))
 }
 
 fn wish(site: &Website) -> String {

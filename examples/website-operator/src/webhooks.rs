@@ -1,16 +1,23 @@
 //! Driver: the webhooks of websites: defaults, checks, and the conversion between the versions.
 
+use std::net::TcpListener;
 use std::time::Duration;
 
-use example_program::webhooks::WebhookService;
+use example_program::BoxError;
+use example_program::cluster::Cluster;
 use steersman::cli::Config;
 use steersman::crds::Crd;
+use steersman::k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::object::Object as _;
+use steersman::serve::ListenAddress;
 use steersman::webhook::{
-    AdmissionContext, Defaulter, FieldErrors, Refusal, Validator, WebhookServer,
+    AdmissionContext, BuiltInCertificates, Defaulter, FieldErrors, Refusal, Validator,
+    WebhookServer,
 };
-use steersman::{Kind, ObjectKey};
+use steersman::{Client, Kind, ObjectKey};
 use thiserror::Error;
 
 use crate::Settings;
@@ -19,8 +26,7 @@ use crate::website::{Website, conversions, crd};
 /// The name of the Service, of both webhook configurations, and of the Secret's prefix.
 pub const NAME: &str = "website-operator";
 
-/// Both versions of the kind would be installed without the webhooks, and the fields in which the versions differ would
-/// be lost.
+/// Without the webhooks, both versions of the kind would lose the fields in which the versions differ.
 #[derive(Debug, Error)]
 #[error(
     "the program cannot install both versions without its webhook: run again with --webhook-bind-address=:9443, or \
@@ -28,11 +34,72 @@ pub const NAME: &str = "website-operator";
 )]
 pub struct Unconverted(#[from] steersman::crds::Error);
 
+/// The address of the webhooks, and the Service in front of them.
+#[derive(Clone, Debug)]
+pub struct WebhookService {
+    /// The address to listen on.
+    pub address: String,
+    /// The Service. Its namespace is that of the program.
+    pub service: ObjectKey,
+}
+
 /// Fills in and checks the fields of websites.
 struct WebsiteRules;
 
-/// Returns the server, with the certificate of `--webhook-cert-path`, or else with certificates of its own
-/// authority.
+impl WebhookService {
+    /// Returns webhooks at an address; `None` for the address `"0"`. An embedded API server sends requests for the
+    /// Service to a free port of this machine instead.
+    ///
+    /// # Errors
+    ///
+    /// An error if no port is free.
+    pub fn find(cluster: &Cluster, address: &str) -> std::io::Result<Option<Self>> {
+        let namespace = cluster.client_config.namespace();
+        let namespace = namespace.unwrap_or_else(|| cluster.client_config.default_namespace());
+        let address = match &cluster.embedded {
+            Some(server) => {
+                let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+                server.route_service(namespace, NAME, 443, &format!("https://{free}"));
+                free
+            }
+            None if ListenAddress::from(address).is_off() => return Ok(None),
+            None => address.to_owned(),
+        };
+        let service = ObjectKey::namespaced(namespace, NAME);
+        Ok(Some(Self { address, service }))
+    }
+
+    fn certificates(&self) -> BuiltInCertificates {
+        let secret = self.service.sibling(format!("{NAME}-certificates"));
+        BuiltInCertificates::new(secret, self.service.clone())
+            .inject_into_mutating(NAME)
+            .inject_into_validating(NAME)
+    }
+
+    /// Makes the API server call the webhooks. `manifest` has their Service in `namespace` and both configurations.
+    ///
+    /// # Errors
+    ///
+    /// The error of the server.
+    pub async fn configure(
+        &self,
+        client: &Client,
+        manifest: &str,
+        namespace: &str,
+    ) -> Result<(), BoxError> {
+        let ours = self.service.namespace().unwrap_or_default();
+        let manifest = manifest.replace(namespace, ours);
+        let mut documents = manifest.split("\n---\n").skip(1);
+        let mut next = || documents.next().unwrap_or_default();
+        let mutating: MutatingWebhookConfiguration = serde_saphyr::from_str(next())?;
+        let validating: ValidatingWebhookConfiguration = serde_saphyr::from_str(next())?;
+        client.apply(&mutating).await?;
+        client.apply(&validating).await?;
+        Ok(())
+    }
+}
+
+/// Returns the server, with the certificate of `--webhook-cert-path`, or else with certificates of its own authority.
 pub fn server(webhooks: &WebhookService, config: &Config<Settings>) -> WebhookServer {
     let server = config
         .webhook_server(webhooks.address.as_str())

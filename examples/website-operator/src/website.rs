@@ -115,9 +115,8 @@ pub const FINALIZER: &str = "web.example.com/directory";
 
 impl HasConditions for Website {
     fn conditions(&self) -> &[Condition] {
-        self.status
-            .as_ref()
-            .map_or(&[], |status| &status.conditions)
+        let status = self.status.as_ref();
+        status.map_or(&[], |status| &status.conditions)
     }
 
     fn conditions_mut(&mut self) -> &mut Vec<Condition> {

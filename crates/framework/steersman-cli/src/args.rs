@@ -271,11 +271,8 @@ impl<T> FromArgMatches for OperatorArgs<T> {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        let newer = SettingFlags::from_arg_matches(matches)?;
-        self.flags = newer.or(std::mem::take(&mut self.flags));
-        let newer = KubebuilderFlags::from_arg_matches(matches)?;
-        self.kubebuilder = newer.or(std::mem::take(&mut self.kubebuilder));
-        Ok(())
+        self.flags.update_from_arg_matches(matches)?;
+        self.kubebuilder.update_from_arg_matches(matches)
     }
 }
 

@@ -15,9 +15,9 @@ use steersman_serve::{ListenAddress, TlsOptions, TokenFile};
 use steersman_webhook::WebhookServer;
 
 use crate::console::Console;
-use crate::controller_setting::{BackoffSetting, NamedSetting, by_controller};
+use crate::controller_setting::{BackoffSetting, by_controller};
 use crate::error::Error;
-use crate::file::{FileContent, read_log_format, read_operator, read_settings};
+use crate::file::{read_log_format, read_operator, read_settings};
 use crate::flags::{LogFormat, SettingFlags};
 use crate::layer::{Given, defaults, layer, of_environment, of_program};
 use crate::level_route::level_route;
@@ -31,8 +31,6 @@ use crate::settings::OperatorSettings;
 #[derive(Debug, Clone)]
 pub struct Config<T> {
     flags: SettingFlags,
-    kubeconfig: Option<PathBuf>,
-    controllers: Vec<NamedSetting>,
     log: Option<LogLevel>,
     version: Option<String>,
     args: Option<OwnValues>,
@@ -43,11 +41,6 @@ pub struct Config<T> {
 /// The values of the program's own flags, with their type erased.
 pub(crate) type OwnValues = Arc<dyn Any + Send + Sync>;
 
-struct FileText {
-    path: PathBuf,
-    text: String,
-}
-
 impl<T: OperatorSettings> Config<T> {
     pub(crate) fn read(
         flags: &SettingFlags,
@@ -56,30 +49,23 @@ impl<T: OperatorSettings> Config<T> {
     ) -> Result<Self, Error> {
         let environment = layer(&of_environment(&variable)?)?;
         let path = flags.config.as_ref().or(environment.config.as_ref());
-        let file = path.map(|path| FileText::read(path)).transpose()?;
-        let (content, operator) = match &file {
-            Some(FileText { path, text }) => {
-                (read_settings(path, text)?, read_operator(path, text)?)
-            }
-            None => {
-                let nowhere = Path::new("the configuration file");
-                (FileContent::default(), read_operator(nowhere, "")?)
-            }
-        };
-        let from_file = layer(&content.given)?;
+        // Without a file, the settings are those of an empty file.
+        let text = path.map_or_else(|| Ok(String::new()), |path| read_file(path))?;
+        let path = path.map_or(Path::new("the configuration file"), PathBuf::as_path);
+        let content = read_settings(path, &text)?;
+        let operator = read_operator(path, &text)?;
         let defaults = layer(&of_program(T::DEFAULTS)?)?.or(defaults()?);
-        // `ClientConfig` reads KUBECONFIG itself, because the variable may name several files. It has priority over the
-        // key in the file.
+        let mut lower = layer(&content.given)?.or(defaults);
+        // `ClientConfig` reads KUBECONFIG itself, because it may name several files: the variable precedes the file.
         let has_variable = variable("KUBECONFIG").is_some_and(|value| !value.is_empty());
-        let in_file = from_file.kubeconfig.clone().filter(|_| !has_variable);
-        let kubeconfig = flags.kubeconfig.clone().or(in_file);
-        let kubeconfig = kubeconfig.filter(|path| !path.as_os_str().is_empty());
+        lower.kubeconfig.take_if(|_| has_variable);
         // Settings of controllers from all sources are kept: `by_controller` lets the last value of a setting count.
         let mut controllers = content.controllers;
         controllers.extend(environment.controller.clone().unwrap_or_default());
         controllers.extend(flags.controller.clone().unwrap_or_default());
         // CONF-1: a flag goes before the variable, the file and the default.
-        let all = flags.clone().or(environment).or(from_file).or(defaults);
+        let mut all = flags.clone().or(environment).or(lower);
+        all.controller = Some(controllers);
         let flags = without_empty_values(all);
         if flags.webhook_inject_ca_from.is_some() && flags.webhook_cert_path.is_none() {
             return Err(Error::Lacks {
@@ -90,8 +76,6 @@ impl<T: OperatorSettings> Config<T> {
         }
         Ok(Self {
             flags,
-            kubeconfig,
-            controllers,
             log,
             version: None,
             args: None,
@@ -106,8 +90,7 @@ impl<T: OperatorSettings> Config<T> {
     ) -> LogFormat {
         let environment = valid_part(&of_environment(&variable).unwrap_or_default());
         let path = flags.config.as_ref().or(environment.config.as_ref());
-        let file = path.and_then(|path| FileText::read(path).ok());
-        let in_file = file.and_then(|file| read_log_format(&file.path, &file.text));
+        let in_file = path.and_then(|path| read_log_format(path, &read_file(path).ok()?));
         let defaults = of_program(T::DEFAULTS).unwrap_or_default();
         let sources = [
             environment.log_format,
@@ -126,8 +109,7 @@ fn valid_part(given: &[Given]) -> SettingFlags {
     valid.fold(SettingFlags::default(), SettingFlags::or)
 }
 
-/// Replaces empty values after all sources were read: an empty namespace means all namespaces, and an empty name or
-/// path means none.
+/// Removes empty values after all sources were read: without a namespace all are watched, and other settings are unset.
 fn without_empty_values(mut flags: SettingFlags) -> SettingFlags {
     if let Some(namespaces) = &mut flags.namespace {
         namespaces.retain(|namespace| !namespace.is_empty());
@@ -144,7 +126,8 @@ fn without_empty_values(mut flags: SettingFlags) -> SettingFlags {
         name.take_if(|name| name.is_empty());
     }
     for path in [
-        &mut flags.metrics_cert_path, &mut flags.metrics_token_path, &mut flags.webhook_cert_path,
+        &mut flags.kubeconfig, &mut flags.metrics_cert_path, &mut flags.metrics_token_path,
+        &mut flags.webhook_cert_path,
     ] {
         path.take_if(|path| path.as_os_str().is_empty());
     }
@@ -162,8 +145,7 @@ impl<T> Config<T> {
         self.flags.log_level.as_deref().unwrap_or("info")
     }
 
-    /// Returns the handle of the log level, if [`OperatorArgs::init_logging`](crate::OperatorArgs::init_logging) was
-    /// called before the configuration was read.
+    /// Returns the handle of the log level after [`OperatorArgs::init_logging`](crate::OperatorArgs::init_logging).
     pub fn log(&self) -> Option<&LogLevel> {
         self.log.as_ref()
     }
@@ -178,8 +160,7 @@ impl<T> Config<T> {
         Console::new(self.log_format())
     }
 
-    /// Returns cache options with the namespaces to watch. A program extends them and passes them to
-    /// [`ManagerBuilder::cache`].
+    /// Returns cache options with the namespaces to watch, which a program extends for [`ManagerBuilder::cache`].
     pub fn cache_options(&self) -> CacheOptions {
         match self.namespaces() {
             [] => CacheOptions::new(),
@@ -205,7 +186,8 @@ impl<T> Config<T> {
             max: flags.backoff_max.unwrap_or(Duration::from_secs(1000)),
         };
         let mut found = ControllerDefaults::new().every(every.backoff(backoff.base, backoff.max));
-        for (name, settings) in by_controller(&self.controllers, backoff) {
+        let own = flags.controller.as_deref().unwrap_or_default();
+        for (name, settings) in by_controller(own, backoff) {
             found = found.named(name, settings);
         }
         match flags.max_total_reconciles.and_then(NonZeroUsize::new) {
@@ -232,20 +214,18 @@ impl<T> Config<T> {
         self
     }
 
-    /// Connects to the API server of `--kubeconfig` and `--context`; without these flags, as [`ClientConfig::infer`]
-    /// does.
+    /// Connects to the API server of `--kubeconfig` and `--context`, or else to that of [`ClientConfig::infer`].
     ///
     /// # Errors
     ///
-    /// [`Error::Connect`]; [`is_no_config`](Error::is_no_config) is true if no cluster is configured. No request is
-    /// sent.
+    /// [`Error::Connect`]: [`is_no_config`](Error::is_no_config) if no cluster is configured. No request is sent.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe.
     pub async fn connect(&self) -> Result<ClientConfig, Error> {
         let mut choice = ConfigChoice::new();
-        if let Some(path) = &self.kubeconfig {
+        if let Some(path) = &self.flags.kubeconfig {
             choice = choice.kubeconfig(path);
         }
         if let Some(context) = &self.flags.context {
@@ -258,8 +238,7 @@ impl<T> Config<T> {
     /// Makes the builder of a manager with all settings of the configuration. `name` is the program in the
     /// `User-Agent`, and in the field manager of its writes.
     ///
-    /// Later calls on the builder replace single settings. Options of the cache should extend
-    /// [`cache_options`](Self::cache_options).
+    /// Later calls replace single settings. Options of the cache should extend [`cache_options`](Self::cache_options).
     ///
     /// # Errors
     ///
@@ -334,16 +313,14 @@ impl<T> Config<T> {
         if let Some(namespace) = &flags.leader_election_namespace {
             election = election.namespace(namespace);
         }
-        let durations = (
-            flags.leader_election_lease_duration,
-            flags.leader_election_renew_deadline,
-            flags.leader_election_retry_period,
-        );
-        match durations {
-            (Some(lease), Some(renew), Some(retry)) => election.timing(lease, renew, retry),
-            // Unreachable: each duration has a default.
-            _ => election,
+        // Always: each duration has a default.
+        if let Some(lease) = flags.leader_election_lease_duration
+            && let Some(renew) = flags.leader_election_renew_deadline
+            && let Some(retry) = flags.leader_election_retry_period
+        {
+            election = election.timing(lease, renew, retry);
         }
+        election
     }
 
     /// Returns the server of `/metrics` with its certificate and access control; `None` without an address. With access
@@ -391,14 +368,12 @@ fn files(folder: &Path, chain: Option<&str>, key: Option<&str>) -> TlsOptions {
 /// The version in the `User-Agent` of a program that sets none.
 const FRAMEWORK: &str = concat!("steersman-", env!("CARGO_PKG_VERSION"));
 
-impl FileText {
-    fn read(path: &Path) -> Result<Self, Error> {
-        let path = path.to_owned();
-        match std::fs::read_to_string(&path) {
-            Ok(text) => Ok(Self { path, text }),
-            Err(source) => Err(Error::Read { path, source }),
-        }
-    }
+fn read_file(path: &Path) -> Result<String, Error> {
+    let failed = |source| Error::Read {
+        path: path.to_owned(),
+        source,
+    };
+    std::fs::read_to_string(path).map_err(failed)
 }
 
 #[cfg(test)]

@@ -8,9 +8,8 @@ use crate::json_log::text_line;
 
 /// Standard output for messages to the user of a program, such as the address of a started server.
 ///
-/// Messages are printed at every log level. With `--log-format=json`, each message is a line in the format of the log,
-/// with the level `info` and the program as its `logger`. Output that the user asked for, such as a manifest, does not
-/// belong here.
+/// Messages are printed at every log level. With `--log-format=json`, each message is a line of the log with the level
+/// `info` and the program as its `logger`. Output that the user asked for, such as a manifest, does not belong here.
 ///
 /// Made by [`Config::console`](crate::Config::console).
 ///

@@ -128,31 +128,25 @@ pub(crate) struct SettingFlags {
     pub(crate) log_format: Option<LogFormat>,
 }
 
-/// Makes a value of which each field is that of `$flags`, or that of `$lower` if `$flags` has none.
-macro_rules! with_defaults {
-    ($flags:ident, $lower:ident, [$($field:ident),* $(,)?]) => {
-        Self { $($field: $flags.$field.or($lower.$field)),* }
-    };
-}
-pub(crate) use with_defaults;
-
 impl SettingFlags {
+    /// Returns these settings; those that are missing are taken from `lower`.
     pub(crate) fn or(self, lower: Self) -> Self {
-        with_defaults!(
-            self,
-            lower,
-            [
-                config, kubeconfig, context, namespace, preflight, graceful_shutdown_timeout,
-                health_probe_bind_address, metrics_bind_address, metrics_secure, metrics_cert_path,
-                metrics_cert_name, metrics_cert_key, metrics_token_path, webhook_cert_path,
-                webhook_cert_name, webhook_cert_key, webhook_inject_ca_from, enable_http2,
-                leader_elect, leader_election_id, leader_election_namespace,
-                leader_election_lease_duration, leader_election_renew_deadline,
-                leader_election_retry_period, max_concurrent_reconciles, max_total_reconciles,
-                reconcile_timeout, cache_sync_timeout, backoff_base, backoff_max, controller,
-                log_level, log_format,
-            ]
-        )
+        macro_rules! first_of_each {
+            ($($field:ident),* $(,)?) => {
+                Self { $($field: self.$field.or(lower.$field)),* }
+            };
+        }
+        first_of_each![
+            config, kubeconfig, context, namespace, preflight, graceful_shutdown_timeout,
+            health_probe_bind_address, metrics_bind_address, metrics_secure, metrics_cert_path,
+            metrics_cert_name, metrics_cert_key, metrics_token_path, webhook_cert_path,
+            webhook_cert_name, webhook_cert_key, webhook_inject_ca_from, enable_http2,
+            leader_elect, leader_election_id, leader_election_namespace,
+            leader_election_lease_duration, leader_election_renew_deadline,
+            leader_election_retry_period, max_concurrent_reconciles, max_total_reconciles,
+            reconcile_timeout, cache_sync_timeout, backoff_base, backoff_max, controller,
+            log_level, log_format,
+        ]
     }
 }
 

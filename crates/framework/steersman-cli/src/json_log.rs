@@ -24,8 +24,7 @@ thread_local! {
 
 /// The target of log lines about panics.
 const PANIC: &str = "panic";
-/// The target of log lines of the program itself: its messages, and its final error. Their `logger` is the name of the
-/// program.
+/// The target of the program's own messages and final error. The `logger` of these lines is the program's name.
 const PROGRAM: &str = "program";
 
 /// A tracing layer that writes each event as one JSON line.

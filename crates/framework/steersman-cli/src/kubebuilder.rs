@@ -1,6 +1,6 @@
 //! Words: flags of kubebuilder's `main.go` with another name or notation than here, or without an effect.
 
-use crate::flags::{LogFormat, SettingFlags, parse_level, with_defaults};
+use crate::flags::{LogFormat, SettingFlags, parse_level};
 use crate::named_value::parse_bool;
 
 /// Flags of kubebuilder that an existing Deployment may pass. `--help` hides them.
@@ -21,16 +21,6 @@ pub(crate) struct KubebuilderFlags {
 }
 
 impl KubebuilderFlags {
-    pub(crate) fn or(self, lower: Self) -> Self {
-        with_defaults!(
-            self,
-            lower,
-            [
-                zap_log_level, zap_devel, zap_stacktrace_level, zap_time_encoding,
-            ]
-        )
-    }
-
     /// Sets the log level and format in `flags` from these flags, unless `flags` has its own.
     pub(crate) fn apply(&self, mut flags: SettingFlags) -> SettingFlags {
         let is_devel = self.zap_devel == Some(true);
@@ -43,23 +33,18 @@ impl KubebuilderFlags {
     /// Returns the given flags that have no effect, each with the reason.
     pub(crate) fn without_effect(&self) -> Vec<&'static str> {
         let is_set = |value: &Option<String>| value.as_deref().is_some_and(|text| !text.is_empty());
-        let known = [
-            (
-                is_set(&self.zap_stacktrace_level),
-                "--zap-stacktrace-level (only panics have stack traces, with RUST_BACKTRACE=1; --log-level=debug logs more)",
-            ),
-            (
-                is_set(&self.zap_time_encoding),
-                "--zap-time-encoding (log lines have the time in RFC 3339, with --log-format human and json)",
-            ),
-        ];
-        let given = known.into_iter().filter(|(is_given, _)| *is_given);
-        given.map(|(_, text)| text).collect()
+        let mut given = Vec::new();
+        if is_set(&self.zap_stacktrace_level) {
+            given.push("--zap-stacktrace-level (only panics have stack traces, with RUST_BACKTRACE=1; --log-level=debug logs more)");
+        }
+        if is_set(&self.zap_time_encoding) {
+            given.push("--zap-time-encoding (log lines have the time in RFC 3339, with --log-format human and json)");
+        }
+        given
     }
 }
 
-/// Parses a level of zap: `debug`, `info`, `error`, `panic`, or the verbosity as a number from 1. Also accepts the
-/// values of `--log-level`.
+/// Parses a level of zap: `debug`, `info`, `error`, `panic`, a verbosity from 1, or a value of `--log-level`.
 fn parse_zap_level(text: &str) -> Result<String, String> {
     let level = text.trim().to_ascii_lowercase();
     match (level.as_str(), level.parse::<u32>()) {

@@ -223,8 +223,7 @@ impl<T: OperatorSettings> Program<T> {
         self
     }
 
-    /// Runs the program with the command line of the process until SIGTERM or ctrl-c. Writes an error like
-    /// [`OperatorArgs::exit_code`].
+    /// Runs the program until SIGTERM or ctrl-c. Writes an error like [`OperatorArgs::exit_code`].
     ///
     /// # Cancel safety
     ///
@@ -352,12 +351,8 @@ impl<T: OperatorSettings> Program<T> {
             .map(|definition| definition.content().clone())
             .collect();
         let informers = manager.cache().informer_reports();
-        description.kinds = informers
-            .iter()
-            .map(|informer| DescribedKind::from(&informer.kind))
-            .collect();
-        description.kinds.sort();
-        description.kinds.dedup();
+        let kinds = informers.iter().map(|one| DescribedKind::from(&one.kind));
+        description.kinds = BTreeSet::from_iter(kinds).into_iter().collect();
         description.limited_kinds = limited_kinds(&informers);
         let controllers = manager.controller_declarations();
         description.controllers = controllers.iter().map(described_controller).collect();

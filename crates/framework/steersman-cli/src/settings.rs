@@ -39,39 +39,39 @@ pub trait OperatorSettings: DeserializeOwned {
 
 /// Every setting, in the order of `--help`.
 pub const SETTINGS: &[Setting] = &[
-    none("config", CLUSTER),
-    none("kubeconfig", CLUSTER),
-    none("context", CLUSTER),
-    none("namespace", CLUSTER),
-    with("preflight", "false", CLUSTER),
-    with("graceful-shutdown-timeout", "30s", CLUSTER),
-    with("health-probe-bind-address", ":8081", SERVERS),
-    with("metrics-bind-address", "0", SERVERS),
-    with("metrics-secure", "true", SERVERS),
-    none("metrics-cert-path", SERVERS),
-    with("metrics-cert-name", "tls.crt", SERVERS),
-    with("metrics-cert-key", "tls.key", SERVERS),
-    none("metrics-token-path", SERVERS),
-    none("webhook-cert-path", SERVERS),
-    with("webhook-cert-name", "tls.crt", SERVERS),
-    with("webhook-cert-key", "tls.key", SERVERS),
-    none("webhook-inject-ca-from", SERVERS),
-    with("enable-http2", "false", SERVERS),
-    with("leader-elect", "false", ELECTION),
-    none("leader-election-id", ELECTION),
-    none("leader-election-namespace", ELECTION),
-    with("leader-election-lease-duration", "15s", ELECTION),
-    with("leader-election-renew-deadline", "10s", ELECTION),
-    with("leader-election-retry-period", "2s", ELECTION),
-    with("max-concurrent-reconciles", "1", CONTROLLERS),
-    with("max-total-reconciles", "0", CONTROLLERS),
-    with("reconcile-timeout", "0", CONTROLLERS),
-    with("cache-sync-timeout", "0", CONTROLLERS),
-    with("backoff-base", "5ms", CONTROLLERS),
-    with("backoff-max", "1000s", CONTROLLERS),
-    none("controller", CONTROLLERS),
-    with("log-level", "info", LOGGING),
-    with("log-format", "human", LOGGING),
+    setting("config", None, CLUSTER),
+    setting("kubeconfig", None, CLUSTER),
+    setting("context", None, CLUSTER),
+    setting("namespace", None, CLUSTER),
+    setting("preflight", Some("false"), CLUSTER),
+    setting("graceful-shutdown-timeout", Some("30s"), CLUSTER),
+    setting("health-probe-bind-address", Some(":8081"), SERVERS),
+    setting("metrics-bind-address", Some("0"), SERVERS),
+    setting("metrics-secure", Some("true"), SERVERS),
+    setting("metrics-cert-path", None, SERVERS),
+    setting("metrics-cert-name", Some("tls.crt"), SERVERS),
+    setting("metrics-cert-key", Some("tls.key"), SERVERS),
+    setting("metrics-token-path", None, SERVERS),
+    setting("webhook-cert-path", None, SERVERS),
+    setting("webhook-cert-name", Some("tls.crt"), SERVERS),
+    setting("webhook-cert-key", Some("tls.key"), SERVERS),
+    setting("webhook-inject-ca-from", None, SERVERS),
+    setting("enable-http2", Some("false"), SERVERS),
+    setting("leader-elect", Some("false"), ELECTION),
+    setting("leader-election-id", None, ELECTION),
+    setting("leader-election-namespace", None, ELECTION),
+    setting("leader-election-lease-duration", Some("15s"), ELECTION),
+    setting("leader-election-renew-deadline", Some("10s"), ELECTION),
+    setting("leader-election-retry-period", Some("2s"), ELECTION),
+    setting("max-concurrent-reconciles", Some("1"), CONTROLLERS),
+    setting("max-total-reconciles", Some("0"), CONTROLLERS),
+    setting("reconcile-timeout", Some("0"), CONTROLLERS),
+    setting("cache-sync-timeout", Some("0"), CONTROLLERS),
+    setting("backoff-base", Some("5ms"), CONTROLLERS),
+    setting("backoff-max", Some("1000s"), CONTROLLERS),
+    setting("controller", None, CONTROLLERS),
+    setting("log-level", Some("info"), LOGGING),
+    setting("log-format", Some("human"), LOGGING),
 ];
 
 const CLUSTER: &str = "Cluster";
@@ -89,18 +89,10 @@ pub(crate) const OPERATOR: &str = "operator";
 /// The key in the file of the settings of single controllers.
 pub(crate) const CONTROLLERS_KEY: &str = "controllers";
 
-const fn none(key: &'static str, group: &'static str) -> Setting {
+const fn setting(key: &'static str, default: Option<&'static str>, group: &'static str) -> Setting {
     Setting {
         key,
-        default: None,
-        group,
-    }
-}
-
-const fn with(key: &'static str, default: &'static str, group: &'static str) -> Setting {
-    Setting {
-        key,
-        default: Some(default),
+        default,
         group,
     }
 }

@@ -41,16 +41,10 @@ impl ChangeSet {
     pub(crate) fn add(&mut self, files: Files) -> Result<bool, Error> {
         let mut present = files.keys().filter(|path| self.folder.join(path).exists());
         let Some(path) = present.next().cloned() else {
-            let new = |(path, after)| {
-                (
-                    path,
-                    FileChange {
-                        before: None,
-                        after,
-                    },
-                )
-            };
-            self.files.extend(files.into_iter().map(new));
+            for (path, after) in files {
+                let before = None;
+                self.files.insert(path, FileChange { before, after });
+            }
             return Ok(true);
         };
         if present.count() + 1 < files.len() {
@@ -103,11 +97,8 @@ impl ChangeSet {
     pub(crate) fn finish(mut self, is_dry_run: bool, nothing: &str) -> Result<(), Error> {
         let is_formatted = self.format();
         for (is_new, word) in [(true, "new"), (false, "changed")] {
-            for path in self
-                .files
-                .keys()
-                .filter(|path| self.has_new(path) == is_new)
-            {
+            let paths = self.files.keys();
+            for path in paths.filter(|path| self.has_new(path) == is_new) {
                 say(format_args!("{word:<7}  {}", path.display()));
             }
         }
@@ -130,8 +121,7 @@ impl ChangeSet {
         self.write()
     }
 
-    /// Formats the new sources, and the changed sources that were formatted before the change. Returns whether rustfmt
-    /// is installed.
+    /// Formats the new sources, and changed ones that were formatted before. Returns whether rustfmt is installed.
     fn format(&mut self) -> bool {
         let formatted = |text: &String| formatted(&self.folder, &self.edition, text);
         let mut all = true;

@@ -43,7 +43,7 @@ pub(crate) fn deploy(
 ) -> Result<(), Error> {
     let project = Project::find()?;
     // kubectl is looked up first, because the build takes minutes.
-    find_kubectl()?;
+    silent(Command::new("kubectl").args(["version", "--client"])).map_err(missing)?;
     let (_, manifests) = described(&project, &args.manifests)?;
     if let (ManifestAction::Apply, Objects::All, Some(namespace)) =
         (action, objects, manifests.required_namespace())
@@ -57,7 +57,7 @@ pub(crate) fn deploy(
     let mut documents = documents(&files);
     match action {
         ManifestAction::Apply => {
-            let kept = kept_definitions(&kubectl(args), &manifests.definitions(), objects)?;
+            let kept = kept_definitions(args, &manifests.definitions(), objects)?;
             remove_definitions(&mut documents, &kept);
         }
         ManifestAction::Delete => order_for_deletion(&mut documents),
@@ -87,12 +87,6 @@ fn kubectl(args: &DeployArgs) -> Command {
         command.args(["--context", context]);
     }
     command
-}
-
-fn find_kubectl() -> Result<(), Error> {
-    let mut command = Command::new("kubectl");
-    silent(command.args(["version", "--client"])).map_err(missing)?;
-    Ok(())
 }
 
 fn missing(source: std::io::Error) -> Error {

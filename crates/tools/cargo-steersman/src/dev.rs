@@ -22,6 +22,8 @@ mod session;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
+use tokio::time::Instant;
+
 use self::cluster::DevCluster;
 use self::confirmation::confirm;
 use self::output::SessionOutput;
@@ -33,7 +35,7 @@ use self::view::model::Heading;
 use crate::command_line::DevArgs;
 use crate::error::Error;
 use crate::project::Project;
-use crate::screen::{Screen, say};
+use crate::screen::say;
 use crate::shell_words::path_word;
 
 pub(crate) async fn dev(args: &DevArgs) -> Result<(), Error> {
@@ -77,7 +79,6 @@ async fn on_this_machine(
     ended
 }
 
-/// Runs the operator with the cluster of a kubeconfig.
 async fn in_a_cluster(
     args: &DevArgs,
     project: Project,
@@ -85,14 +86,18 @@ async fn in_a_cluster(
     kubeconfig: PathBuf,
 ) -> Result<(), Error> {
     let cluster = RealCluster::find(args.real.context.as_deref()).await?;
-    confirm(&cluster.to_string(), args.real.yes)?;
+    let (place, access) = match cluster.context() {
+        Some(context) => (format!("context {context}"), format!("context {context}; ")),
+        None => ("of this Pod".to_owned(), String::new()),
+    };
+    confirm(
+        &format!("the cluster {} ({place})", cluster.url()),
+        args.real.yes,
+    )?;
     let heading = Heading {
         name: project.name.clone(),
         server: cluster.url(),
-        access: match cluster.context() {
-            Some(context) => format!("context {context}; the objects stay in the cluster"),
-            None => "the objects stay in the cluster".to_owned(),
-        },
+        access: access + "the objects stay in the cluster",
         is_embedded: false,
     };
     let place = SessionPlace {
@@ -114,7 +119,7 @@ async fn run(
     lines: &[String],
 ) -> Result<(), Error> {
     if !has_view(args) {
-        let output = SessionOutput::Lines(Screen::start());
+        let output = SessionOutput::Lines(Instant::now());
         for line in lines {
             output.say(line);
         }

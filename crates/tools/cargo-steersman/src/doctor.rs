@@ -16,7 +16,7 @@ mod gather;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::jiff::Timestamp;
 use steersman_manifests::Manifests;
-use steersman_object::{Kind, LabelSelector, ObjectKey, json_text};
+use steersman_object::{Kind, LabelSelector, ListOptions, ObjectKey, json_text};
 
 use crate::command_line::{DoctorArgs, ManifestArgs};
 use crate::doctor::finding::FindingLevel;
@@ -70,7 +70,8 @@ async fn where_deployed(cluster: &TargetCluster, name: &str, manifests: Manifest
         return manifests;
     }
     let labels = LabelSelector::label("app.kubernetes.io/name", name);
-    let found = cluster.labelled(kind, None, labels).await;
+    let labelled = ListOptions::new().labels(labels);
+    let found = cluster.selected(kind, &labelled).await;
     let mut found = found.unwrap_or_default();
     found.retain(|deployment| deployment["metadata"]["name"] == name);
     match &*found {

@@ -85,13 +85,8 @@ pub(crate) fn with_import(source: &str, import: &str) -> Edited {
     let begins_group = is_of_crate(import) && last.is_some_and(|last| !is_of_crate(&written(last)));
     let gap = if begins_group { "\n\n" } else { "\n" };
     let last = last.map(Spanned::span);
-    Ok(with_line(
-        source,
-        &file,
-        last,
-        gap,
-        &format!("use {import};"),
-    ))
+    let line = format!("use {import};");
+    Ok(with_line(source, &file, last, gap, &line))
 }
 
 /// Adds a line and `gap` after the line of `item`, or before the first item if `item` is `None`.

@@ -11,7 +11,6 @@ use crate::command_line::ProgramArgs;
 use crate::error::Error;
 use crate::shell_words::shell_word;
 
-/// The crate of an operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Project {
     /// The folder that contains `Cargo.toml`.
@@ -65,8 +64,7 @@ impl Project {
         })
     }
 
-    /// Returns the command that builds the program. Compiler messages go to standard error, and JSON to standard
-    /// output.
+    /// Returns the command that builds the program, with JSON on standard output and messages on standard error.
     pub(crate) fn build_command(&self, args: &ProgramArgs, is_release: bool) -> Command {
         let mut command = Command::new(cargo());
         command.current_dir(&self.folder).args([

@@ -31,42 +31,39 @@ pub(crate) struct WebhookParts {
     pub(crate) validating: bool,
 }
 
-/// The text of a file in the folder `templates`.
+/// The path of a generated file, and the text of its template in the folder `templates`.
 macro_rules! template {
-    ($name:literal) => {
-        include_str!(concat!("../templates/", $name, ".tmpl"))
+    ($path:literal, $name:literal) => {
+        (
+            $path,
+            include_str!(concat!("../templates/", $name, ".tmpl")),
+        )
     };
 }
 
 /// The files of a new crate: the path and the template of each.
 const CRATE: [(&str, &str); 13] = [
-    ("Cargo.toml", template!("crate/Cargo.toml")),
-    ("src/main.rs", template!("crate/main.rs")),
-    ("src/lib.rs", template!("crate/lib.rs")),
-    ("src/api.rs", template!("crate/api.rs")),
-    ("src/controllers.rs", template!("crate/controllers.rs")),
-    ("tests/it/main.rs", template!("crate/tests.rs")),
-    ("Dockerfile", template!("crate/Dockerfile")),
-    (".dockerignore", template!("crate/dockerignore")),
-    (".gitignore", template!("crate/gitignore")),
-    (".github/workflows/ci.yml", template!("crate/ci.yml")),
-    ("README.md", template!("crate/README.md")),
-    ("AGENTS.md", template!("crate/AGENTS.md")),
-    ("rbac.observed.yaml", template!("crate/rbac.observed.yaml")),
+    template!("Cargo.toml", "crate/Cargo.toml"),
+    template!("src/main.rs", "crate/main.rs"),
+    template!("src/lib.rs", "crate/lib.rs"),
+    template!("src/api.rs", "crate/api.rs"),
+    template!("src/controllers.rs", "crate/controllers.rs"),
+    template!("tests/it/main.rs", "crate/tests.rs"),
+    template!("Dockerfile", "crate/Dockerfile"),
+    template!(".dockerignore", "crate/dockerignore"),
+    template!(".gitignore", "crate/gitignore"),
+    template!(".github/workflows/ci.yml", "crate/ci.yml"),
+    template!("README.md", "crate/README.md"),
+    template!("AGENTS.md", "crate/AGENTS.md"),
+    template!("rbac.observed.yaml", "crate/rbac.observed.yaml"),
 ];
 
 /// The files of a new kind. `{{module}}` in a path stands for the module of the kind.
 const KIND: [(&str, &str); 4] = [
-    ("src/api/{{module}}.rs", template!("kind/api.rs")),
-    (
-        "src/controllers/{{module}}.rs",
-        template!("kind/controller.rs"),
-    ),
-    ("tests/it/{{module}}.rs", template!("kind/test.rs")),
-    (
-        "config/samples/{{module}}.yaml",
-        template!("kind/sample.yaml"),
-    ),
+    template!("src/api/{{module}}.rs", "kind/api.rs"),
+    template!("src/controllers/{{module}}.rs", "kind/controller.rs"),
+    template!("tests/it/{{module}}.rs", "kind/test.rs"),
+    template!("config/samples/{{module}}.yaml", "kind/sample.yaml"),
 ];
 
 /// The files that upgrades change. They are alike in all operators.
@@ -75,22 +72,22 @@ const INFRASTRUCTURE: [&str; 6] = [
     "README.md",
 ];
 
-const WEBHOOKS: [(&str, &str); 1] = [("src/webhooks.rs", template!("webhook/webhooks.rs"))];
+const WEBHOOKS: [(&str, &str); 1] = [template!("src/webhooks.rs", "webhook/webhooks.rs")];
 
-const VERSION_TEST: [(&str, &str); 1] = [(
+const VERSION_TEST: [(&str, &str); 1] = [template!(
     "tests/it/{{module}}_versions.rs",
-    template!("version/test.rs"),
+    "version/test.rs"
 )];
 
 const WEBHOOK: [(&str, &str); 2] = [
-    (
-        "src/webhooks/{{module}}.rs",
-        template!("webhook/webhook.rs"),
-    ),
-    (
-        "tests/it/{{module}}_webhook.rs",
-        template!("webhook/test.rs"),
-    ),
+    template!("src/webhooks/{{module}}.rs", "webhook/webhook.rs"),
+    template!("tests/it/{{module}}_webhook.rs", "webhook/test.rs"),
+];
+
+/// The files of a controller for a kind that exists already.
+const CONTROLLER: [(&str, &str); 2] = [
+    template!("src/controllers/{{module}}.rs", "controller/controller.rs"),
+    template!("tests/it/{{module}}.rs", "controller/test.rs"),
 ];
 
 pub(crate) fn operator(program: &ProgramName, kind: &KindNames, source: &CrateSource) -> Files {

@@ -52,11 +52,8 @@ pub fn check_definition(
     let json = serde_json::to_value(definition);
     let json = json.map_err(|error| invalid(vec![error.to_string()]))?;
     definition_check::check_definition(&json).map_err(|errors| {
-        invalid(
-            errors
-                .iter()
-                .map(|error| format!("{}: {}", error.field, error.message))
-                .collect(),
-        )
+        let problems = errors.iter();
+        let problems = problems.map(|error| format!("{}: {}", error.field, error.message));
+        invalid(problems.collect())
     })
 }

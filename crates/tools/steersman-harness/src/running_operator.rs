@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::bound_watch::BoundWatch;
+use crate::bound_watch::exceeded;
 use crate::error::{BoxError, HarnessError};
 use crate::prepared::Prepared;
 use crate::progress::{ControllerProgress, sent_writes};
@@ -65,11 +65,10 @@ pub struct RunningOperator {
 /// A run of the operator, from the start to the end of a manager.
 struct OperatorProcess {
     manager: Manager,
-    /// Stops the manager when it is dropped; `None` after a halt.
-    stop: Option<DropGuard>,
     /// The number of reconciles when the operator was last steady.
     counted: u64,
-    running: Option<JoinHandle<Result<(), steersman_manager::Error>>>,
+    /// The guard that stops the manager, and the task of the manager; `None` after a halt.
+    running: Option<(DropGuard, JoinHandle<Result<(), steersman_manager::Error>>)>,
 }
 
 /// Prints that a namespace stays when it is dropped, unless it is disarmed.
@@ -99,8 +98,7 @@ impl RunningOperator {
         self.around.env.server()
     }
 
-    /// Returns a client with all permissions. It is not the operator's client and has no cache: read with
-    /// [`live`](Client::live).
+    /// Returns a client with all permissions, not the operator's. It has no cache: read with [`live`](Client::live).
     pub fn client(&self) -> &Client {
         &self.around.prepared.client
     }
@@ -131,8 +129,7 @@ impl RunningOperator {
         self.server().map(requests_sent)
     }
 
-    /// Returns the smallest ClusterRole that permits the operator's requests so far, as YAML, to be compared with a
-    /// file.
+    /// Returns the smallest ClusterRole that permits the operator's requests so far, as YAML.
     ///
     /// Unlike [`TestEnv::rbac_needed`], it ignores requests before the start of the operator, and requests that
     /// impersonate a user and need that user's permissions. Requests of other clients in the test count, except for
@@ -156,12 +153,10 @@ impl RunningOperator {
         self.around.env.expect(what)
     }
 
-    /// Waits until the operator is steady, and returns the number of reconciles since it was last steady, or since its
-    /// start.
+    /// Waits until the operator is steady, and returns the number of reconciles since it was last steady or started.
     ///
     /// The operator is steady after a [quiet time](crate::OperatorTest::quiet_for), by default 1 s, in which no
-    /// reconcile waited, ran or ended, and the embedded server stored no change (HARNESS-1). On a paused clock, this
-    /// takes no real time.
+    /// reconcile waited, ran or ended, and the embedded server stored no change (HARNESS-1). A paused clock skips it.
     ///
     /// # Errors
     ///
@@ -177,7 +172,8 @@ impl RunningOperator {
         let mut steadiness = Steadiness::new(controllers, most, self.around.plan.quiet, before);
         let (process, server) = (&self.process, self.around.env.server());
         let look = || {
-            if process.running.as_ref().is_none_or(JoinHandle::is_finished) {
+            let running = process.running.as_ref();
+            if running.is_none_or(|(_, running)| running.is_finished()) {
                 return ready(Ok(None));
             }
             let sample = Sample {
@@ -191,11 +187,10 @@ impl RunningOperator {
         };
         let patience = self.around.plan.patience;
         let steady = self.expect("a steady operator").within(patience);
-        let registry = process.manager.metrics_registry();
-        let bound = BoundWatch::start(registry, before.saturating_add(most));
+        let registry = process.manager.metrics_registry().clone();
         let found = tokio::select! {
             found = steady.eventually(look) => found?,
-            () = bound.exceeded() => {
+            () = exceeded(registry, before.saturating_add(most)) => {
                 let ended = process.progress().reconciles;
                 Some(SteadinessVerdict::TooMany(ended.saturating_sub(before)))
             }
@@ -209,7 +204,11 @@ impl RunningOperator {
                 let what = format!("the bound of {most} reconciles");
                 Err(self.unmet(what, format!("{reconciles} reconciles")).await)
             }
-            Some(SteadinessVerdict::Wait(_)) | None => Err(self.ended().await),
+            Some(SteadinessVerdict::Wait(_)) | None => {
+                // The manager ended before the test stopped it.
+                let ended = self.process.halt().await.err();
+                Err(ended.unwrap_or(HarnessError::Ended(None)))
+            }
         }
     }
 
@@ -266,8 +265,7 @@ impl RunningOperator {
         Ok(())
     }
 
-    /// Stops the operator until the next [`restart`](Self::restart). No watch of the operator reports changes in
-    /// between.
+    /// Stops the operator until the next [`restart`](Self::restart). The operator's watches miss changes in between.
     ///
     /// # Errors
     ///
@@ -280,9 +278,8 @@ impl RunningOperator {
         self.process.halt().await
     }
 
-    /// Ends the test: stops the operator, adds its permissions to the file of
-    /// [`observe_rbac`](crate::OperatorTest::observe_rbac), deletes the namespace on an existing cluster, and stops the
-    /// environment.
+    /// Ends the test: stops the operator, adds its permissions to the file of `observe_rbac`, deletes the namespace on
+    /// an existing cluster, and stops the environment.
     ///
     /// # Errors
     ///
@@ -306,8 +303,7 @@ impl RunningOperator {
         Ok(self.around.env.stop().await?)
     }
 
-    /// Adds the operator's permissions to the file of observed permissions, if the test names a file and the server has
-    /// a log (HARNESS-4).
+    /// Adds the operator's permissions to the file that the test names, if the server has a log (HARNESS-4).
     fn add_permissions(&self) -> Result<(), HarnessError> {
         let (Some(path), Some(log)) = (&self.around.plan.rbac_file, &self.permissions) else {
             return Ok(());
@@ -327,14 +323,6 @@ impl RunningOperator {
     async fn unmet(&self, what: String, seen: String) -> HarnessError {
         self.expect(what).failed(seen).await.into()
     }
-
-    /// Returns the error for a manager that ended before the test stopped it.
-    async fn ended(&mut self) -> HarnessError {
-        match self.process.halt().await {
-            Err(error) => error,
-            Ok(()) => HarnessError::Ended(None),
-        }
-    }
 }
 
 impl OperatorProcess {
@@ -348,17 +336,16 @@ impl OperatorProcess {
         let running = tokio::spawn(manager.start(stop.clone()));
         Ok(Self {
             manager,
-            stop: Some(stop.drop_guard()),
             counted: 0,
-            running: Some(running),
+            running: Some((stop.drop_guard(), running)),
         })
     }
 
     async fn halt(&mut self) -> Result<(), HarnessError> {
-        self.stop = None;
-        let Some(running) = self.running.take() else {
+        let Some((stop, running)) = self.running.take() else {
             return Ok(());
         };
+        drop(stop);
         match running.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(HarnessError::Ended(Some(Box::new(error)))),

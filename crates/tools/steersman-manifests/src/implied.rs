@@ -95,14 +95,11 @@ pub(crate) fn cluster_events(operator: &Operator) -> RuleSet {
         Some(primary) => !primary.namespaced,
         None => controller.watched.iter().any(|kind| !kind.namespaced),
     };
-    match operator
-        .description
-        .controllers
-        .iter()
-        .any(is_about_cluster)
-    {
-        true => events("Events about objects without a namespace are here"),
-        false => RuleSet::default(),
+    let mut controllers = operator.description.controllers.iter();
+    if controllers.any(is_about_cluster) {
+        events("Events about objects without a namespace are here")
+    } else {
+        RuleSet::default()
     }
 }
 

@@ -10,11 +10,9 @@ use crate::definition::OwnKind;
 use crate::error::Error;
 use crate::options::Options;
 
-/// The maximal length of a program's name. The longest suffix of a derived name has 13 characters, and the name of a
-/// Service may have 63.
+/// The maximal length of a program's name: a Service's name may have 63 characters, the longest suffix 13 of these.
 const MOST: usize = 50;
 
-/// The facts about one operator that all generators share.
 #[derive(Clone, Debug)]
 pub(crate) struct Operator {
     /// The name of the program, with which all names start.
@@ -92,8 +90,7 @@ impl Operator {
         operator
     }
 
-    /// Returns whether the namespace is `<name>-system`. Any other namespace must exist, and no manifest creates it,
-    /// because it may hold more than the operator.
+    /// Returns whether a manifest creates the namespace: only `<name>-system`, because others may hold other programs.
     pub(crate) fn owns_namespace(&self) -> bool {
         self.namespace == format!("{}-system", self.name) && self.namespace != "kube-system"
     }
@@ -135,10 +132,8 @@ impl Operator {
 
     /// Returns whether the program has a defaulter (`mutates`), or a validator (not `mutates`).
     pub(crate) fn has_webhooks(&self, mutates: bool) -> bool {
-        self.description
-            .webhooks
-            .iter()
-            .any(|one| one.mutates == mutates)
+        let mut webhooks = self.description.webhooks.iter();
+        webhooks.any(|one| one.mutates == mutates)
     }
 }
 

@@ -15,8 +15,7 @@ use crate::rule_set::RuleSet;
 /// The built-in kinds of Kubernetes.
 static BUILT_IN: LazyLock<Vec<Resource>> = LazyLock::new(built_in);
 
-/// Cluster-scoped resources that no stable API serves by default, or that only exist in rules: users to impersonate,
-/// and signers to approve for.
+/// Cluster-scoped resources that no stable API serves by default, or that only rules name, such as users and signers.
 const OTHERS: &[(&str, &str)] = &[
     ("", "groups"),
     ("", "users"),
@@ -29,59 +28,45 @@ const OTHERS: &[(&str, &str)] = &[
 
 const DEFAULT: &str = "default";
 
-/// The permissions of an operator's service account (MANIFEST-2).
-#[derive(Debug)]
-pub(crate) struct Permissions {
-    /// The permissions in all namespaces and on cluster-scoped objects.
-    pub(crate) everywhere: RuleSet,
-    /// The permissions in single namespaces, by namespace. Empty if the operator watches every kind in all namespaces.
-    pub(crate) by_namespace: Vec<(String, RuleSet)>,
-}
-
-impl Permissions {
-    /// Unites the implied rules, the rules declared in code, and the rules of files (MANIFEST-1).
-    pub(crate) fn of(operator: &Operator, files: &RuleSet) -> Self {
-        let (implied, limited) = limited(operator, implied::work(operator));
-        let mut work = implied;
-        work.merge(&declared(operator));
-        let mut of_files = files.clone();
-        for (_, rules) in &limited {
-            of_files.remove_observed(rules);
-        }
-        work.merge(&of_files);
-        let mut parts = implied::definitions(operator);
-        parts.merge(&implied::webhook_configurations(operator));
-        let namespaces = &operator.options.namespaces;
-        if namespaces.is_empty() {
-            work.merge(&parts);
-            return Self {
-                everywhere: work,
-                by_namespace: limited,
-            };
-        }
-        let (watched, mut everywhere) =
-            work.partition(|group, resource| is_namespaced(operator, group, resource));
-        everywhere.merge(&parts);
-        let roles = namespaces
-            .iter()
-            .map(|name| (name.clone(), watched.clone()));
-        let mut by_namespace: Vec<(String, RuleSet)> = roles.collect();
-        let events = implied::cluster_events(operator);
-        if !events.is_empty() {
-            add_in(&mut by_namespace, DEFAULT, &events);
-        }
-        for (name, rules) in &limited {
-            add_in(&mut by_namespace, name, rules);
-        }
-        Self {
-            everywhere,
-            by_namespace,
-        }
+/// Unites the implied rules, the rules declared in code, and the rules of files (MANIFEST-1). Returns the permissions of
+/// the operator's account (MANIFEST-2): those everywhere, and those in single namespaces if a kind is limited to some.
+pub(crate) fn of_account(
+    operator: &Operator,
+    files: &RuleSet,
+) -> (RuleSet, Vec<(String, RuleSet)>) {
+    let (implied, limited) = limited(operator, implied::work(operator));
+    let mut work = implied;
+    work.merge(&declared(operator));
+    let mut of_files = files.clone();
+    for (_, rules) in &limited {
+        of_files.remove_observed(rules);
     }
+    work.merge(&of_files);
+    let mut parts = implied::definitions(operator);
+    parts.merge(&implied::webhook_configurations(operator));
+    let namespaces = &operator.options.namespaces;
+    if namespaces.is_empty() {
+        work.merge(&parts);
+        return (work, limited);
+    }
+    let (watched, mut everywhere) =
+        work.partition(|group, resource| is_namespaced(operator, group, resource));
+    everywhere.merge(&parts);
+    let roles = namespaces
+        .iter()
+        .map(|name| (name.clone(), watched.clone()));
+    let mut by_namespace: Vec<(String, RuleSet)> = roles.collect();
+    let events = implied::cluster_events(operator);
+    if !events.is_empty() {
+        add_in(&mut by_namespace, DEFAULT, &events);
+    }
+    for (name, rules) in &limited {
+        add_in(&mut by_namespace, name, rules);
+    }
+    (everywhere, by_namespace)
 }
 
-/// MANIFEST-4: divides rules by scope: those for all namespaces, and those for the namespaces in which the cache holds
-/// the kind.
+/// MANIFEST-4: divides rules into those for all namespaces, and those for the namespaces of a limited kind's cache.
 fn limited(operator: &Operator, rules: RuleSet) -> (RuleSet, Vec<(String, RuleSet)>) {
     let mut by_namespace = Vec::new();
     let mut rest = rules;

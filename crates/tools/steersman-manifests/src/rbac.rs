@@ -42,11 +42,8 @@ pub(crate) fn files(operator: &Operator, rules: &RuleSet) -> Files {
         folder.add(file, FROM_PROGRAM, &yaml::document(&object));
     };
     let reader = format!("{name}-metrics-reader");
-    for_users(
-        "metrics_reader_role.yaml",
-        &reader,
-        &permissions::metrics_reader(),
-    );
+    let rules = permissions::metrics_reader();
+    for_users("metrics_reader_role.yaml", &reader, &rules);
     for own in &operator.own {
         for role in USER_ROLES {
             let (kind, user) = (kind_word(operator, own), role.user);

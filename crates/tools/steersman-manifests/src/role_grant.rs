@@ -4,7 +4,7 @@ use steersman_object::PolicyRule;
 
 use crate::implied;
 use crate::operator::Operator;
-use crate::permissions::Permissions;
+use crate::permissions::of_account;
 use crate::rule_set::{Permission, RuleSet};
 
 /// A role of the operator's service account, with its rules.
@@ -41,9 +41,9 @@ impl RoleGrant {
 /// Returns the roles for the work of the operator: one for the cluster, and one per namespace.
 pub(crate) fn of_work(operator: &Operator, files: &RuleSet) -> Vec<RoleGrant> {
     let name = &operator.name;
-    let own = Permissions::of(operator, files);
-    let mut grants = vec![RoleGrant::new(name, None, own.everywhere)];
-    let by_namespace = own.by_namespace.into_iter();
+    let (everywhere, by_namespace) = of_account(operator, files);
+    let mut grants = vec![RoleGrant::new(name, None, everywhere)];
+    let by_namespace = by_namespace.into_iter();
     grants.extend(by_namespace.map(|(place, rules)| RoleGrant::new(name, Some(&place), rules)));
     grants
 }

@@ -12,8 +12,7 @@ use crate::rule_set::RuleSet;
 #[cfg(test)]
 mod tests;
 
-/// The rules in `rbac.observed.yaml`, which the tests of an operator write, or in `rbac.extra.yaml`, which a user
-/// writes.
+/// The rules in `rbac.observed.yaml`, which an operator's tests write, or in `rbac.extra.yaml`, which a user writes.
 ///
 /// ```
 /// use steersman_manifests::{RuleList, PolicyRule};

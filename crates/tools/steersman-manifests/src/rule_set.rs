@@ -52,10 +52,8 @@ pub(crate) struct RuleSet {
 /// The verbs granted on a target, each with its reasons. A file that is only merged has no reasons.
 type Verbs = BTreeMap<String, BTreeSet<RuleReason>>;
 
-/// A verb with its reasons. Verbs sort in their usual order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct GrantedVerb {
-    rank: usize,
     verb: String,
     /// The reasons with the first of all origins.
     reasons: Vec<RuleReason>,
@@ -320,7 +318,6 @@ fn ranked(verbs: &Verbs) -> Vec<GrantedVerb> {
         let first = reasons.first().map(|reason| reason.origin);
         let of_first = reasons.iter().filter(|reason| Some(reason.origin) == first);
         GrantedVerb {
-            rank: if verb == ANY { 0 } else { position(verb) },
             verb: verb.to_owned(),
             reasons: of_first.cloned().collect(),
         }
@@ -332,7 +329,7 @@ fn ranked(verbs: &Verbs) -> Vec<GrantedVerb> {
         .iter()
         .map(|(verb, reasons)| granted(verb, reasons))
         .collect();
-    verbs.sort();
+    verbs.sort_by_key(|granted| position(&granted.verb));
     verbs
 }
 

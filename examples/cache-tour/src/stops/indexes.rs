@@ -8,7 +8,6 @@ use crate::BoxError;
 use crate::cluster::{Cluster, pods};
 use crate::page::{Page, Table};
 
-/// The name of the index, in one place.
 const NODE: IndexKey<Pod, String> = IndexKey::new("spec.nodeName");
 
 /// Finds Pods by a field, an owner and a label.

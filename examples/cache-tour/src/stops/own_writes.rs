@@ -42,6 +42,7 @@ pub(crate) async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
         server.faults().resume_watches();
     });
 
+    let name_of = |found| if found { "the object" } else { "nothing" };
     let mut table = Table::new(["reader, right after the write", "finds", "waits"]);
     for (who, client) in [
         ("another key", &other),
@@ -72,13 +73,6 @@ pub(crate) async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
         );
     opened.close().await?;
     Ok(page)
-}
-
-fn name_of(found: bool) -> &'static str {
-    match found {
-        true => "the object",
-        false => "nothing",
-    }
 }
 
 fn seconds_since(began: Instant) -> String {

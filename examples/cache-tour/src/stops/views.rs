@@ -61,12 +61,12 @@ pub(crate) async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let kib = |bytes: usize| bytes / 1024;
     let grown = |from: usize, to: usize| kib(to.saturating_sub(from));
     let held = Table::new(["held in memory", "objects", "KiB"])
-        .row([&"Pod", &held(listed.len()), &kib(typed)])
-        .row([&"+ PlacedPod", &held(0), &grown(typed, with_placed)])
-        .row([&"+ metadata", &held(0), &grown(with_placed, with_metadata)])
+        .row([&"Pod", &format!("+{}", listed.len()), &kib(typed)])
+        .row([&"+ PlacedPod", &"+0", &grown(typed, with_placed)])
+        .row([&"+ metadata", &"+0", &grown(with_placed, with_metadata)])
         .row([
             &"+ DynamicObject",
-            &held(0),
+            &"+0",
             &grown(with_metadata, with_dynamic),
         ]);
     let page = page.table(&opened.asked()).table(&held).say(format_args!(
@@ -82,9 +82,4 @@ pub(crate) async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     drop((whole, any, listed));
     opened.close().await?;
     Ok(page)
-}
-
-/// Returns a sentence which says that the cache stores the objects once for all types.
-fn held(objects: usize) -> String {
-    format!("+{objects}")
 }

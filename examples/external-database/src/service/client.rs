@@ -20,13 +20,9 @@ pub struct DatabaseClient {
     transport: Transport,
 }
 
-/// The way to the service.
 #[derive(Clone, Debug)]
 enum Transport {
-    Http {
-        client: Box<Client<HttpConnector, Full<Bytes>>>,
-        address: SocketAddr,
-    },
+    Http(Box<Client<HttpConnector, Full<Bytes>>>, SocketAddr),
     /// Without sockets, for tests on a paused clock.
     InProcess(DatabaseService),
 }
@@ -59,23 +55,16 @@ pub enum ServiceError {
 
 impl DatabaseClient {
     /// Makes a client of the service at an address.
-    #[must_use]
     pub fn http(address: SocketAddr) -> Self {
         let client = Client::builder(TokioExecutor::new()).build_http();
-        Self {
-            transport: Transport::Http {
-                client: Box::new(client),
-                address,
-            },
-        }
+        let transport = Transport::Http(Box::new(client), address);
+        Self { transport }
     }
 
     /// Makes a client of a service in this process.
-    #[must_use]
     pub fn in_process(service: DatabaseService) -> Self {
-        Self {
-            transport: Transport::InProcess(service),
-        }
+        let transport = Transport::InProcess(service);
+        Self { transport }
     }
 
     /// Returns the settings of a database; `None` if there is none.
@@ -166,7 +155,7 @@ impl DatabaseClient {
         };
         let (client, address) = match &self.transport {
             Transport::InProcess(service) => return Ok(service.respond(&method, path, &body)),
-            Transport::Http { client, address } => (client, *address),
+            Transport::Http(client, address) => (client, *address),
         };
         let exchange = async {
             let request = Request::builder()

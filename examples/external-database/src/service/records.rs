@@ -58,7 +58,10 @@ impl Records {
         };
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         match (method.as_str(), path.split_once('/')) {
-            ("GET", None) => self.get(path),
+            ("GET", None) => match self.settings(path) {
+                Some(settings) => (StatusCode::OK, json!(settings)),
+                None => unknown(path),
+            },
             ("PUT", None) => self.put(path, body),
             ("DELETE", None) => match self.databases.remove(path) {
                 Some(_) => (StatusCode::NO_CONTENT, Value::Null),
@@ -88,13 +91,6 @@ impl Records {
     /// Returns the number of passwords that were issued.
     pub fn issued(&self) -> u64 {
         self.issued
-    }
-
-    fn get(&self, name: &str) -> Answer {
-        match self.settings(name) {
-            Some(settings) => (StatusCode::OK, json!(settings)),
-            None => unknown(name),
-        }
     }
 
     fn put(&mut self, name: &str, body: Value) -> Answer {

@@ -25,7 +25,6 @@ pub struct DatabaseService {
 
 impl DatabaseService {
     /// Starts a service without databases.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,5 +1,8 @@
 //! The demo and the copier on a paused clock, in process.
 
+use std::fmt::Display;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use example_program::BoxError;
 use serde_json::json;
 use steersman::manager::Shutdown;
@@ -13,9 +16,12 @@ use two_clusters::demo;
 #[tokio::test(start_paused = true)]
 async fn every_step_of_the_demo_has_its_effect() -> Result<(), BoxError> {
     let (hub, west) = (ApiServer::new(), ApiServer::new());
-    let mut out = Vec::new();
-    demo::run(&mut out, &hub, &west).await?;
-    assert_eq!(String::from_utf8(out)?.lines().count(), 6);
+    let steps = AtomicUsize::new(0);
+    let count = |_: &dyn Display| {
+        steps.fetch_add(1, Ordering::Relaxed);
+    };
+    demo::run(count, &hub, &west).await?;
+    assert_eq!(steps.into_inner(), 6);
     Ok(())
 }
 

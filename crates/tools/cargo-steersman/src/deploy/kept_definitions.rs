@@ -1,15 +1,16 @@
 //! Driver: decides which definitions `install` and `deploy` leave as they are on the server.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 use steersman_crds::{CrdDifference, Error as DefinitionError};
 
-use super::Objects;
+use super::{Objects, kubectl, missing};
+use crate::command_line::DeployArgs;
 use crate::error::Error;
 use crate::screen::complain;
 
-/// Returns the names of the definitions that must not be written to the cluster that `kubectl` talks to. The rules are
+/// Returns the names of the definitions that must not be written to the cluster of the arguments. The rules are
 /// those of a leader (DEF-1, DEF-2): a definition of a later release stays, and a definition by which objects could
 /// lose fields is not written. `deploy` leaves the second case to the leader, which can migrate the objects first.
 ///
@@ -17,14 +18,14 @@ use crate::screen::complain;
 ///
 /// [`Error::DefinitionKept`] for `install`, which deploys no leader; [`Error::Failed`] if the cluster does not answer.
 pub(crate) fn kept_definitions(
-    kubectl: &Command,
+    args: &DeployArgs,
     wanted: &[Value],
     objects: Objects,
 ) -> Result<Vec<String>, Error> {
     let mut kept = Vec::new();
     for definition in wanted {
         let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-        let present = read(kubectl, name)?;
+        let present = read(args, name)?;
         let (reason, problems) = match CrdDifference::between(present.as_ref(), definition) {
             CrdDifference::Later(fields) => ("it is that of a later release", fields),
             CrdDifference::ToMigrate(problems) | CrdDifference::Refused(problems) => {
@@ -49,15 +50,14 @@ pub(crate) fn kept_definitions(
 }
 
 /// Reads a definition from the cluster; kubectl prints the reason of a failure.
-fn read(kubectl: &Command, name: &str) -> Result<Option<Value>, Error> {
-    let mut command = Command::new(kubectl.get_program());
-    command.args(kubectl.get_args());
+fn read(args: &DeployArgs, name: &str) -> Result<Option<Value>, Error> {
+    let mut command = kubectl(args);
     command.args([
         "get", "customresourcedefinition", name, "--ignore-not-found",
     ]);
     command.args(["--output", "json"]).stdin(Stdio::null());
     let answer = command.stderr(Stdio::inherit()).output();
-    let answer = answer.map_err(Error::start("kubectl"))?;
+    let answer = answer.map_err(missing)?;
     let unread = |problem: String| Error::Failed {
         program: "kubectl".to_owned(),
         status: problem,

@@ -99,8 +99,7 @@ mod tests {
         // A file that is no source is written.
         std::fs::write(folder.join("notes.txt"), "a").unwrap();
         std::fs::write(folder.join("src/main.rs"), "a").unwrap();
-        // The timeout drops the future before the pause is over, as `dev` does: no single call sees the end of the
-        // burst.
+        // As in `dev`, the timeout drops the future before the pause is over: no call sees the end of the burst.
         let changed = timeout(Duration::from_secs(60), async {
             loop {
                 if let Ok(changed) = timeout(PAUSE / 3, changes.next()).await {

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use steersman_api::{ClientConfig, WriteOptions};
 use steersman_description::Description;
 use steersman_object::json_text;
-use steersman_testenv::apiserver::faults::RequestRecord;
 use steersman_testenv::apiserver::play::{Played, Speed};
 use steersman_testenv::apiserver::status::Status;
 use steersman_testenv::apiserver::{ApiServer, Authorization, Serving, User, manifests};
@@ -25,7 +24,7 @@ use crate::project::Project;
 pub(crate) struct DevCluster {
     pub(crate) server: ApiServer,
     pub(crate) serving: Serving,
-    open: OpenRequests,
+    pub(crate) open: OpenRequests,
 }
 
 /// The time that a Pod takes to become ready.
@@ -54,8 +53,7 @@ impl DevCluster {
         })
     }
 
-    /// Creates or replaces the definitions of a program. A definition may accept less than the former one, because this
-    /// server keeps no objects after the session.
+    /// Creates or replaces the definitions of a program, even by narrower ones: the objects end with the session.
     pub(crate) fn install(&self, description: &Description) -> Result<(), Error> {
         for definition in &description.definitions {
             let mut definition = definition.clone();
@@ -86,15 +84,7 @@ impl DevCluster {
         Ok(())
     }
 
-    /// Routes the webhook calls of the server to the program, which listens on this port.
-    pub(crate) fn route_webhooks(&self, description: &Description, port: u16) {
-        let url = format!("https://127.0.0.1:{port}");
-        self.server
-            .route_service("default", &description.name, 443, &url);
-    }
-
-    /// Grants the service account of the program the roles of `generate`, writes a kubeconfig for the account, and
-    /// configures the webhooks of the program.
+    /// Grants the program's account the roles of `generate`, writes its kubeconfig, and configures its webhooks.
     pub(crate) fn admit(
         &self,
         project: &Project,
@@ -143,11 +133,6 @@ impl DevCluster {
         let definitions = description.definitions.iter();
         let names = definitions.map(|definition| json_text(&definition["metadata"]["name"]));
         names.flat_map(|name| self.server.list(name, "")).collect()
-    }
-
-    /// Returns the requests that were answered since the last call, in the order of the log.
-    pub(crate) fn new_requests(&mut self) -> Vec<RequestRecord> {
-        self.open.answered(self.server.requests())
     }
 }
 

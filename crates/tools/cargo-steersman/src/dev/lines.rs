@@ -7,7 +7,7 @@ use steersman_description::Description;
 use steersman_object::{json_items, json_text};
 use steersman_testenv::apiserver::faults::RequestRecord;
 
-use super::view::requests::{ViewRequest, place};
+use super::view::requests::{ViewRequest, target};
 use super::view::snapshot::ReconcileRow;
 
 /// The last printed line of each object. A line is printed again when it changes.
@@ -72,12 +72,8 @@ pub(crate) fn request_line(record: &RequestRecord, program: &str) -> Option<Stri
         false if request.is_read() => return None,
         false => String::new(),
     };
-    let subresource = record.subresource.as_ref();
-    let subresource = subresource.map_or_else(String::new, |name| format!("/{name}"));
-    let (verb, resource, place) = (request.verb, &record.resource, place(record));
-    Some(format!(
-        "{program}: {verb} {resource}{subresource}{place}{outcome}"
-    ))
+    let (verb, target) = (request.verb, target(record, &record.resource));
+    Some(format!("{program}: {verb} {target}{outcome}"))
 }
 
 pub(crate) fn is_of(record: &RequestRecord, program: &str) -> bool {

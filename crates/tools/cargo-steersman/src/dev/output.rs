@@ -6,14 +6,16 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::process::Child;
 use tokio::sync::mpsc::{Sender, UnboundedSender};
+use tokio::time::Instant;
 
 use super::endpoint::OperatorEndpoint;
 use super::view::model::ViewEvent;
-use crate::screen::Screen;
+use crate::screen::say;
 
 #[derive(Clone, Debug)]
 pub(crate) enum SessionOutput {
-    Lines(Screen),
+    /// Standard output, with the time since this instant before each line.
+    Lines(Instant),
     View(ViewSender),
 }
 
@@ -38,25 +40,32 @@ const LONGEST: u64 = 64 << 10;
 impl SessionOutput {
     pub(crate) fn say(&self, line: impl Display) {
         match self {
-            Self::Lines(screen) => screen.say(line),
+            Self::Lines(start) => {
+                let seconds = start.elapsed().as_secs_f64();
+                say(format_args!("{seconds:7.2}s  {line}"));
+            }
             Self::View(_) => self.show(ViewEvent::Said(line.to_string())),
         }
     }
 
+    /// Prints a line about something that the terminal view shows by itself.
+    pub(crate) fn say_without_view(&self, line: impl Display) {
+        if let Self::Lines(_) = self {
+            self.say(line);
+        }
+    }
+
     pub(crate) fn complain(&self, problem: impl Display) {
+        let line = format!("error: {problem}");
         match self {
-            Self::Lines(screen) => screen.say(format_args!("error: {problem}")),
-            Self::View(_) => self.show(ViewEvent::Problem(format!("error: {problem}"))),
+            Self::Lines(_) => self.say(line),
+            Self::View(_) => self.show(ViewEvent::Problem(line)),
         }
     }
 
     /// Sends an event other than an output line to the terminal view; without a view, does nothing.
     pub(crate) fn show(&self, event: ViewEvent) {
         self.tell(ViewMessage::Event(event));
-    }
-
-    pub(crate) fn show_operator(&self, name: &str, endpoint: Option<OperatorEndpoint>) {
-        self.tell(ViewMessage::Operator(name.to_owned(), endpoint));
     }
 
     /// Returns the standard output for a child process: inherited, or with a view a pipe for [`follow`](Self::follow).
@@ -98,7 +107,7 @@ impl SessionOutput {
         }
     }
 
-    fn tell(&self, message: ViewMessage) {
+    pub(crate) fn tell(&self, message: ViewMessage) {
         if let Self::View(sender) = self {
             // A failed send means that the session is ending.
             let _ = sender.messages.send(message);

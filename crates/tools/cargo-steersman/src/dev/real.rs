@@ -1,7 +1,6 @@
 //! Driver: reads the cluster of a kubeconfig, for `dev --real`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use futures::future::OptionFuture;
@@ -126,8 +125,7 @@ impl RealCluster {
     }
 }
 
-/// Sends news until the receiver is dropped. Lists the objects only after a reconcile, to spare a cluster with many
-/// objects.
+/// Sends news until the receiver is dropped. To spare large clusters, lists the objects only after a reconcile.
 async fn follow(
     cluster: RealCluster,
     kinds: Vec<Kind>,
@@ -172,16 +170,5 @@ async fn follow(
             }
         }
         sleep(LOOK).await;
-    }
-}
-
-/// Formats the cluster for the middle of a sentence.
-impl fmt::Display for RealCluster {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the cluster {}", self.url())?;
-        match self.context() {
-            Some(context) => write!(f, " (context {context})"),
-            None => f.write_str(" (of this Pod)"),
-        }
     }
 }

@@ -46,8 +46,7 @@ impl Samples {
         Ok(samples)
     }
 
-    /// Applies the samples with requests that pass the webhooks, and returns the number of samples. A refused sample
-    /// does not stop the others.
+    /// Applies all samples, even if one is refused, with requests that pass the webhooks. Returns their number.
     pub(crate) async fn apply(
         &self,
         client_config: &ClientConfig,

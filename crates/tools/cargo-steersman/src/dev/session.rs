@@ -7,7 +7,6 @@ use futures::future::OptionFuture;
 use serde_json::Value;
 use steersman_object::report;
 use steersman_testenv::apiserver::ApiServer;
-use steersman_testenv::apiserver::faults::RequestRecord;
 use tokio::process::Command;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, interval, sleep};
@@ -19,7 +18,7 @@ use super::interruption::Interruption;
 use super::lines::{ObjectLines, is_of, is_ready, left_out, name_of, request_line};
 use super::loopback::free_port;
 use super::operator::RunningOperator;
-use super::output::SessionOutput;
+use super::output::{SessionOutput, ViewMessage};
 use super::real::{ClusterNews, Follower, RealCluster};
 use super::samples::Samples;
 use super::terminal::ViewRequests;
@@ -67,7 +66,6 @@ enum Turn {
     Changed(PathBuf),
     /// With `--once`: the samples are ready, and the operator has nothing to do.
     Ready,
-    /// The process of the operator has ended.
     Ended(Error),
     Restart,
     /// The session was interrupted, for example by ctrl-c.
@@ -237,9 +235,11 @@ impl<'a> Session<'a> {
                 command.args(["--install", "--kubeconfig"]);
                 command.arg(&account_file);
                 if has_webhooks {
-                    let port = self.webhook_port;
-                    cluster.route_webhooks(description, port);
-                    command.arg(format!("--webhook-bind-address=127.0.0.1:{port}"));
+                    let address = format!("127.0.0.1:{}", self.webhook_port);
+                    let url = format!("https://{address}");
+                    let server = &cluster.server;
+                    server.route_service("default", &description.name, 443, &url);
+                    command.arg(format!("--webhook-bind-address={address}"));
                 }
                 // The terminal view alone reads the diagnostics; lines are made from the server's log.
                 token_file.take_if(|_| !has_view);
@@ -258,7 +258,8 @@ impl<'a> Session<'a> {
         let (name, flags) = (&description.name, &self.args.operator_args);
         let operator = RunningOperator::start(command, token_file, flags, name, &self.output)?;
         let endpoint = operator.endpoint.clone();
-        self.output.show_operator(name, endpoint.clone());
+        let started = ViewMessage::Operator(name.clone(), endpoint.clone());
+        self.output.tell(started);
         self.output.say(format_args!("{name} started"));
         let follower = match &self.place.cluster {
             SessionCluster::Embedded(_) => None,
@@ -317,13 +318,15 @@ impl<'a> Session<'a> {
             };
             let name = &running.built.description.name;
             let objects = cluster.objects(&running.built.description);
-            let requests = cluster.new_requests();
+            let requests = cluster.open.answered(cluster.server.requests());
             let present = Some(cluster.server.revision());
             let has_asked = requests.iter().any(|record| is_of(record, name));
             if has_asked || revision != present {
                 (busy, revision) = (Instant::now(), present);
             }
-            self.show_requests(name, &requests);
+            for line in requests.iter().filter_map(|one| request_line(one, name)) {
+                self.output.say_without_view(line);
+            }
             self.show_objects(&objects);
             if self.args.once {
                 let is_quiet = busy.elapsed() >= QUIET;
@@ -368,21 +371,10 @@ impl<'a> Session<'a> {
     }
 
     fn show_news(&mut self, news: ClusterNews) {
-        match (news, &self.output) {
-            (ClusterNews::Objects(objects), _) => self.show_objects(&objects),
-            (ClusterNews::Problem(problem), output) => output.complain(problem),
-            (ClusterNews::Line(line), SessionOutput::Lines(screen)) => screen.say(line),
-            // The view shows the reconciles from the diagnostics itself.
-            (ClusterNews::Line(_), SessionOutput::View(_)) => {}
-        }
-    }
-
-    fn show_requests(&self, program: &str, requests: &[RequestRecord]) {
-        // The view shows the requests from the log itself.
-        if let SessionOutput::Lines(screen) = &self.output {
-            for line in requests.iter().filter_map(|one| request_line(one, program)) {
-                screen.say(line);
-            }
+        match news {
+            ClusterNews::Objects(objects) => self.show_objects(&objects),
+            ClusterNews::Problem(problem) => self.output.complain(problem),
+            ClusterNews::Line(line) => self.output.say_without_view(line),
         }
     }
 

@@ -87,8 +87,7 @@ impl TerminalView {
             terminal: ratatui::try_init().map_err(failed())?,
             keys_end: Arc::default(),
         };
-        // Clears the alternate screen, which some terminals do not. `Terminal::clear` would ask for the position of the
-        // cursor, which not every terminal reports.
+        // Some terminals do not clear the alternate screen, and not all report the cursor, as `Terminal::clear` needs.
         execute!(stdout(), Clear(ClearType::All)).map_err(failed())?;
         let keys = read_keys(Arc::clone(&terminal.keys_end));
         let (messages, received) = unbounded_channel();

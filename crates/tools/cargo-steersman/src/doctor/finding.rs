@@ -12,13 +12,16 @@ pub(crate) struct DoctorFinding {
 }
 
 /// How serious a finding is for the operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum FindingLevel {
     /// The operator has what it needs.
+    #[display("ok")]
     Good,
     /// The operator lacks something.
+    #[display("problem")]
     Problem,
     /// The state could not be checked.
+    #[display("unknown")]
     Unknown,
 }
 

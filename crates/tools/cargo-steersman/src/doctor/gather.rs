@@ -14,6 +14,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::jiff::Timestamp;
 use kube_core::Selector;
 use serde_json::Value;
+use steersman_api::Decoded;
 use steersman_certificates::CertificateReport;
 use steersman_crds::stored_kind;
 use steersman_description::Description;
@@ -30,7 +31,7 @@ use crate::doctor::own_certificates::{check_client, check_mounted, mounted_certi
 use crate::doctor::own_definitions::check_definition;
 use crate::doctor::permissions::{check_permissions, questions};
 use crate::doctor::served_kinds::{check_kinds, needed_kinds, resource};
-use crate::doctor::target::{ListedObject, TargetCluster};
+use crate::doctor::target::TargetCluster;
 use crate::doctor::webhook_setup::{WebhookFacts, check_webhooks};
 use crate::doctor::workload::{
     PodFacts, check_conversion_flags, check_deployment, elects, flag_value, has_flag, is_ready,
@@ -85,7 +86,6 @@ impl Examination<'_> {
         let is_elected = elects(&deployment);
         let lease = check_lease(&lease_key.to_string(), &lease, is_elected, self.now);
         sections.push(section("leader election", Findings(vec![lease])));
-        let key = key.to_string();
         let mut findings = check_deployment(&key, &deployment, &self.pods(&deployment).await);
         if !self.description.converted.is_empty() {
             findings.0.extend(check_conversion_flags(&key, &deployment));
@@ -115,11 +115,16 @@ impl Examination<'_> {
         ObjectKey::namespaced(self.manifests.namespace(), &self.description.name)
     }
 
+    fn in_own_namespace(&self) -> ListOptions {
+        ListOptions::new().namespace(self.manifests.namespace())
+    }
+
     /// Checks the connection to the server. The boolean is whether further requests can succeed.
     async fn server(&self) -> (Findings, bool) {
-        let endpoint = self.cluster.endpoint();
+        let client_config = &self.cluster.client_config;
+        let endpoint = client_config.endpoint();
         let (version, user) = (self.cluster.version().await, self.cluster.user().await);
-        let certificate = self.cluster.client_certificate();
+        let certificate = client_config.client_certificate().and_then(Result::ok);
         let certificate = certificate.and_then(|one| check_client(&one, self.now));
         let mut findings = Findings(certificate.into_iter().collect());
         let unusable = match &user {
@@ -154,8 +159,7 @@ impl Examination<'_> {
         (findings, true)
     }
 
-    /// Returns the roles that the operator's account should have. The role of the leader election is in the namespace
-    /// of the Lease.
+    /// Returns the roles that the operator's account should have, that of the election in the namespace of the Lease.
     fn grants(&self, deployment: &SeenObject) -> Vec<RoleGrant> {
         let mut grants = self.manifests.grants();
         let of_election = self.manifests.election_role();
@@ -217,14 +221,14 @@ impl Examination<'_> {
         let secret_key = key.sibling(format!("{}-certificates", key.name()));
         let secret = self.cluster.get(Kind::of::<Secret>(), &secret_key).await;
         let of_service = LabelSelector::label("kubernetes.io/service-name", key.name());
-        let namespace = Some(self.manifests.namespace());
+        let of_service = self.in_own_namespace().labels(of_service);
         let slices = Kind::of::<EndpointSlice>();
         let facts = WebhookFacts {
             service_name: key.to_string(),
             configurations,
             converted: converted.collect(),
             service: self.cluster.get(Kind::of::<Service>(), &key).await,
-            slices: self.cluster.labelled(slices, namespace, of_service).await,
+            slices: self.cluster.selected(slices, &of_service).await,
             secret_name: secret_key.to_string(),
             certificates: secret.map(|secret| {
                 let secret: Option<Secret> =
@@ -262,9 +266,10 @@ impl Examination<'_> {
         let labels = deployment["spec"]["selector"]["matchLabels"].clone();
         let labels: BTreeMap<String, String> = serde_json::from_value(labels).unwrap_or_default();
         let labels = Selector::from_iter(labels).into();
-        let (kind, namespace) = (Kind::of::<Pod>(), Some(self.manifests.namespace()));
+        let of_deployment = self.in_own_namespace().labels(labels);
+        let kind = Kind::of::<Pod>();
         let mut pods = Vec::new();
-        for pod in self.cluster.labelled(kind, namespace, labels).await? {
+        for pod in self.cluster.selected(kind, &of_deployment).await? {
             let readiness = match is_ready(&pod) {
                 true => None,
                 false => self.failed_probe(json_text(&pod["metadata"]["name"])).await,
@@ -279,20 +284,9 @@ impl Examination<'_> {
         let fields = FieldSelector::new()
             .equals("involvedObject.name", pod)
             .equals("reason", "Unhealthy");
-        let selection = ListOptions::new()
-            .namespace(self.manifests.namespace())
-            .fields(fields);
-        let mut last: Option<Value> = None;
-        let add = |event| {
-            if let ListedObject::Good(event) = event {
-                last = Some(event);
-            }
-        };
-        self.cluster
-            .list(Kind::of::<Event>(), &selection, add)
-            .await
-            .ok()?;
-        last?["message"].as_str().map(str::to_owned)
+        let failed = self.in_own_namespace().fields(fields);
+        let events = self.cluster.selected(Kind::of::<Event>(), &failed).await;
+        events.ok()?.last()?["message"].as_str().map(str::to_owned)
     }
 
     /// Checks the objects of a kind by the schema of the program, in the version that it watches, or else stores.
@@ -318,8 +312,8 @@ impl Examination<'_> {
         let listed = Kind::new(gvk, kind.plural(), kind.scope());
         let mut tally = ObjectTally::new(check);
         let add = |object| match object {
-            ListedObject::Good(object) => tally.add(&object),
-            ListedObject::Malformed(name, problem) => tally.add_malformed(&name, &problem),
+            Decoded::Good(object) => tally.add(&object),
+            Decoded::Malformed(object) => tally.add_malformed(&object),
         };
         let end = self.cluster.list(listed, &ListOptions::new(), add).await;
         tally.findings(&kind.qualified_plural(), version, &end)

@@ -1,6 +1,7 @@
 //! Machine: finds the objects that the schema of the program refuses.
 
 use serde_json::Value;
+use steersman_api::Malformed;
 use steersman_object::json_text;
 use steersman_testenv::apiserver::definition_check::ObjectCheck;
 
@@ -48,9 +49,9 @@ impl ObjectTally {
     }
 
     /// Counts a list item that does not decode as an object.
-    pub(crate) fn add_malformed(&mut self, name: &str, problem: &str) {
+    pub(crate) fn add_malformed(&mut self, object: &Malformed) {
         self.checked += 1;
-        self.refuse(name, problem);
+        self.refuse(&object.key.to_string(), &object.error);
     }
 
     fn refuse(&mut self, name: &str, problem: &str) {

@@ -12,7 +12,8 @@ pub(crate) fn lines(sections: &[Section]) -> Vec<String> {
             lines.push(section.subject.to_owned());
         }
         for finding in findings {
-            lines.push(format!("  {:<7}  {}", finding.level.word(), finding.text));
+            let level = finding.level.to_string();
+            lines.push(format!("  {level:<7}  {}", finding.text));
             lines.extend(finding.advice.iter().map(|line| format!("{:11}{line}", "")));
         }
     }
@@ -28,16 +29,6 @@ pub(crate) fn lines(sections: &[Section]) -> Vec<String> {
 pub(crate) fn count(sections: &[Section], level: FindingLevel) -> usize {
     let findings = sections.iter().flat_map(|section| &section.findings.0);
     findings.filter(|finding| finding.level == level).count()
-}
-
-impl FindingLevel {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Good => "ok",
-            Self::Problem => "problem",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 #[cfg(test)]

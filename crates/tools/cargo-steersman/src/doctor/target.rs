@@ -9,12 +9,10 @@ use k8s_openapi::api::authorization::v1::{
 use serde_json::Value;
 use steersman_api::kube_client::core::DynamicObject;
 use steersman_api::kube_client::{self, Client};
-use steersman_api::{
-    Api, ClientCertificate, ClientConfig, Decoded, Error as RequestError, Mapper, Paging,
-};
+use steersman_api::{Api, ClientConfig, Decoded, Error as RequestError, Mapper, Paging};
 use steersman_description::DescribedKind;
 use steersman_manifests::RuleTarget;
-use steersman_object::{Kind, LabelSelector, ListOptions, ObjectKey};
+use steersman_object::{Kind, ListOptions, ObjectKey};
 use tokio::time::timeout;
 
 use crate::doctor::finding::{SeenFact, SeenObject, Unseen, UnseenCause};
@@ -25,14 +23,8 @@ use crate::kubeconfig;
 
 #[derive(Clone)]
 pub(crate) struct TargetCluster {
-    client_config: ClientConfig,
+    pub(crate) client_config: ClientConfig,
     client: Client,
-}
-
-/// An item of a list: an object, or an item that does not decode.
-pub(crate) enum ListedObject {
-    Good(Value),
-    Malformed(String, String),
 }
 
 /// The time limit of a request.
@@ -48,14 +40,6 @@ impl TargetCluster {
             client_config,
             client,
         })
-    }
-
-    pub(crate) fn endpoint(&self) -> String {
-        self.client_config.endpoint()
-    }
-
-    pub(crate) fn client_certificate(&self) -> Option<ClientCertificate> {
-        self.client_config.client_certificate()?.ok()
     }
 
     pub(crate) async fn version(&self) -> SeenFact<String> {
@@ -101,7 +85,7 @@ impl TargetCluster {
         &self,
         kind: Kind,
         list_options: &ListOptions,
-        mut each: impl FnMut(ListedObject),
+        mut each: impl FnMut(Decoded<Value>),
     ) -> SeenFact<()> {
         let request = format!("list {}", kind.qualified_plural());
         let objects = Api::<DynamicObject>::new(self.client.clone(), kind.clone());
@@ -109,17 +93,12 @@ impl TargetCluster {
         loop {
             let page = limited(&request, objects.list(list_options, &paging)).await?;
             for object in page.items {
-                each(match object {
-                    Decoded::Good(object) => {
-                        let mut object = to_json(object);
-                        object["apiVersion"] = kind.gvk().api_version().into();
-                        object["kind"] = kind.gvk().kind().into();
-                        ListedObject::Good(object)
-                    }
-                    Decoded::Malformed(object) => {
-                        ListedObject::Malformed(object.key.to_string(), object.error)
-                    }
-                });
+                each(object.map(|object| {
+                    let mut object = to_json(object);
+                    object["apiVersion"] = kind.gvk().api_version().into();
+                    object["kind"] = kind.gvk().kind().into();
+                    object
+                }));
             }
             match page.continue_token {
                 Some(token) => paging = paging.continue_token(token),
@@ -128,24 +107,15 @@ impl TargetCluster {
         }
     }
 
-    /// Reads the objects with these labels in a namespace, or in all namespaces if `namespace` is `None`.
-    pub(crate) async fn labelled(
+    /// Returns the objects that the list options select, without those that do not decode.
+    pub(crate) async fn selected(
         &self,
         kind: Kind,
-        namespace: Option<&str>,
-        labels: LabelSelector,
+        list_options: &ListOptions,
     ) -> SeenFact<Vec<Value>> {
-        let mut list_options = ListOptions::new().labels(labels);
-        if let Some(namespace) = namespace {
-            list_options = list_options.namespace(namespace);
-        }
         let mut found = Vec::new();
-        let add = |object| {
-            if let ListedObject::Good(object) = object {
-                found.push(object);
-            }
-        };
-        self.list(kind, &list_options, add).await?;
+        let add = |object: Decoded<Value>| found.extend(object.good());
+        self.list(kind, list_options, add).await?;
         Ok(found)
     }
 

@@ -1,7 +1,7 @@
 //! Machine: checks whether the Deployment of the operator runs.
 
 use serde_json::Value;
-use steersman_object::{json_items, json_text};
+use steersman_object::{ObjectKey, json_items, json_text};
 
 use crate::doctor::finding::{DoctorFinding, Findings, SeenFact, SeenObject};
 
@@ -52,7 +52,10 @@ pub(crate) fn elects(seen: &SeenObject) -> bool {
 
 /// DEF-7: reports a Deployment that installs a converted definition without the webhook that converts its objects. The
 /// operator refuses to start with such flags; an earlier release installs the definition without a conversion.
-pub(crate) fn check_conversion_flags(name: &str, deployment: &SeenObject) -> Option<DoctorFinding> {
+pub(crate) fn check_conversion_flags(
+    key: &ObjectKey,
+    deployment: &SeenObject,
+) -> Option<DoctorFinding> {
     let deployment = deployment.as_ref().ok()?.as_ref()?;
     let address = flag_value(deployment, "--webhook-bind-address");
     let is_served = address.is_some_and(|address| address != "0");
@@ -61,7 +64,7 @@ pub(crate) fn check_conversion_flags(name: &str, deployment: &SeenObject) -> Opt
         return None;
     }
     let text = format!(
-        "Deployment {name} has --install without --webhook-bind-address, and the versions of a kind need the webhook"
+        "Deployment {key} has --install without --webhook-bind-address, and the versions of a kind need the webhook"
     );
     let advice = "add --webhook-bind-address=:9443 to its args, as the generated Deployment has it; or install the newest \
                   version alone with --install-newest-version-only";
@@ -69,16 +72,16 @@ pub(crate) fn check_conversion_flags(name: &str, deployment: &SeenObject) -> Opt
 }
 
 pub(crate) fn check_deployment(
-    name: &str,
+    key: &ObjectKey,
     seen: &SeenObject,
     pods: &SeenFact<Vec<PodFacts>>,
 ) -> Findings {
     let mut findings = Findings::default();
-    let Some(deployment) = findings.known(seen, &format!("Deployment {name}")) else {
+    let Some(deployment) = findings.known(seen, &format!("Deployment {key}")) else {
         return findings;
     };
     let Some(deployment) = deployment else {
-        let text = format!("Deployment {name} does not exist");
+        let text = format!("Deployment {key} does not exist");
         let advice = "nothing to do if the operator runs elsewhere; otherwise run `cargo steersman deploy`, with \
                       --namespace if it is in another one";
         findings.0.push(DoctorFinding::unknown(text, advice));
@@ -90,9 +93,10 @@ pub(crate) fn check_deployment(
     let available = &deployment["status"]["availableReplicas"];
     let available = available.as_i64().unwrap_or(0);
     let text = format!(
-        "Deployment {name} has {available} of {wanted} replicas available, with the image {image}"
+        "Deployment {key} has {available} of {wanted} replicas available, with the image {image}"
     );
-    let place = place(name);
+    let namespace = key.namespace().unwrap_or_default();
+    let place = format!("--namespace {namespace} {}", key.name());
     if wanted == 0 {
         let advice = format!("it is scaled to 0: `kubectl scale deployment --replicas=1 {place}`");
         findings.problem(text, advice);
@@ -102,7 +106,7 @@ pub(crate) fn check_deployment(
     } else {
         findings.good(text);
     }
-    let pods = findings.known(pods, &format!("the Pods of {name}"));
+    let pods = findings.known(pods, &format!("the Pods of {key}"));
     let pods = pods.into_iter().flatten().filter_map(check_pod);
     findings.0.extend(pods);
     findings
@@ -158,14 +162,6 @@ fn wanted_replicas(deployment: &Value) -> i64 {
     deployment["spec"]["replicas"].as_i64().unwrap_or(1)
 }
 
-/// Returns the kubectl flags that select a namespace and name.
-fn place(name: &str) -> String {
-    match name.split_once('/') {
-        Some((namespace, name)) => format!("--namespace {namespace} {name}"),
-        None => name.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -210,7 +206,7 @@ mod tests {
         let check = |args: &[&str]| {
             let deployment =
                 json!({"spec": {"template": {"spec": {"containers": [{"args": args}]}}}});
-            check_conversion_flags("a/b", &Ok(Some(deployment)))
+            check_conversion_flags(&ObjectKey::namespaced("a", "b"), &Ok(Some(deployment)))
         };
         for wrong in [
             &["--install"][..],
@@ -247,7 +243,7 @@ mod tests {
             pod(&ready, None),
         ];
         let found = check_deployment(
-            "greeter-system/greeter",
+            &ObjectKey::namespaced("greeter-system", "greeter"),
             &Ok(Some(deployment(0))),
             &Ok(pods),
         )
@@ -266,7 +262,7 @@ mod tests {
                 .all(|finding| finding.level == FindingLevel::Problem)
         );
         let healthy = check_deployment(
-            "a/b",
+            &ObjectKey::namespaced("a", "b"),
             &Ok(Some(deployment(2))),
             &Ok(vec![pod(&ready, None)]),
         )

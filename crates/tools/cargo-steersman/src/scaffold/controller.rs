@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::Files;
 use super::template::{filled, owned};
+use super::{CONTROLLER, Files};
 use crate::names::{ControllerNames, ProgramName};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,17 +31,6 @@ pub(crate) enum KindOrigin {
         object: String,
     },
 }
-
-const CONTROLLER: [(&str, &str); 2] = [
-    (
-        "src/controllers/{{module}}.rs",
-        include_str!("../../templates/controller/controller.rs.tmpl"),
-    ),
-    (
-        "tests/it/{{module}}.rs",
-        include_str!("../../templates/controller/test.rs.tmpl"),
-    ),
-];
 
 /// Returns the files of a controller; `domain` is the prefix of the label that the controller sets.
 pub(crate) fn controller(

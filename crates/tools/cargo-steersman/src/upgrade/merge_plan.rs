@@ -1,6 +1,5 @@
 //! Machine: decides how an upgrade treats each file.
 
-/// The treatment of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MergeStep {
     /// The file stays: its template has not changed, or the user has deleted the file.
@@ -16,8 +15,7 @@ pub(crate) enum MergeStep {
 }
 
 /// Decides about one file: `base` is the text generated before (`None` without a record), `present` is in the folder,
-/// and `new` is generated now. `merge` merges the changes from `base` to `new` into the present text unless they
-/// conflict.
+/// and `new` is generated now. `merge` takes `base` and `present`, and returns `None` if their changes conflict.
 pub(crate) fn step(
     base: Option<&str>,
     present: Option<&str>,
@@ -26,7 +24,6 @@ pub(crate) fn step(
 ) -> MergeStep {
     match (base, present) {
         (None, None) => MergeStep::Make,
-        // The user has deleted the file.
         (Some(_), None) => MergeStep::Keep,
         (_, Some(present)) if present == new => MergeStep::Keep,
         (Some(base), Some(_)) if base == new => MergeStep::Keep,

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use steersman_object::{json_items, json_text};
-use steersman_testenv::apiserver::ApiServer;
-use steersman_testenv::apiserver::manifests;
+use steersman_testenv::apiserver::{ApiServer, manifests};
 
 use super::example;
 use crate::error::Error;

@@ -40,28 +40,12 @@ pub(super) fn unlike(name: &str, taken: &BTreeSet<String>) -> String {
 
 /// Replaces the characters that a Rust identifier cannot have.
 fn identifier(property: &str) -> String {
-    let letter = |letter: char| match letter.is_ascii_alphanumeric() {
-        true => letter,
-        false => '_',
-    };
-    property.chars().map(letter).collect()
+    property.replace(|letter: char| !letter.is_ascii_alphanumeric(), "_")
 }
 
 /// Returns the JSON name that serde derives from a field with `rename_all = "camelCase"`.
 fn camel(field: &str) -> String {
-    let mut name = String::new();
-    let mut begins_word = false;
-    for letter in field.chars() {
-        match letter {
-            '_' => begins_word = true,
-            letter if begins_word => {
-                name.push(letter.to_ascii_uppercase());
-                begins_word = false;
-            }
-            letter => name.push(letter),
-        }
-    }
-    // camelCase starts with a lower-case letter.
+    let name = type_name(field);
     let mut letters = name.chars();
     let first = letters.next().map(|first| first.to_ascii_lowercase());
     first.into_iter().chain(letters).collect()

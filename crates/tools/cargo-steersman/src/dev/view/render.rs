@@ -18,7 +18,6 @@ const DIM: Color = Color::DarkGray;
 /// The terminal height below which only the heading, the journal and the log are shown.
 const SMALL: u16 = 18;
 
-/// Draws the terminal view, with colors if `has_colors` is set.
 pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut ViewModel, now: Instant, has_colors: bool) {
     let area = frame.area();
     let spare = area.height.saturating_sub(24);

@@ -40,14 +40,10 @@ impl ViewRequest {
         if !record.group.is_empty() {
             resource = format!("{resource}.{}", record.group);
         }
-        let place = place(record);
-        let subresource = record.subresource.as_ref();
-        let subresource = subresource.map_or_else(String::new, |name| format!("/{name}"));
-        let target = format!("{resource}{subresource}{place}");
         Some(Self {
             verb: verb.as_str(),
-            watched: (verb == Verb::Watch).then(|| format!("{resource}{place}")),
-            target,
+            target: target(record, &resource),
+            watched: (verb == Verb::Watch).then(|| resource + &place(record)),
             status: record.status,
         })
     }
@@ -71,8 +67,15 @@ impl ViewRequest {
     }
 }
 
+/// Returns the resource with its subresource, and the name of the requested object or namespace.
+pub(crate) fn target(record: &RequestRecord, resource: &str) -> String {
+    let subresource = record.subresource.as_ref();
+    let subresource = subresource.map_or_else(String::new, |name| format!("/{name}"));
+    format!("{resource}{subresource}{}", place(record))
+}
+
 /// Returns a space and the name of the requested object or namespace. The body has the name of a created object.
-pub(crate) fn place(record: &RequestRecord) -> String {
+fn place(record: &RequestRecord) -> String {
     match (&record.namespace, &record.name) {
         (Some(namespace), Some(name)) => format!(" {namespace}/{name}"),
         (Some(namespace), None) => format!(" in {namespace}"),
