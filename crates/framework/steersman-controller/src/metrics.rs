@@ -27,7 +27,7 @@ pub(crate) struct Metrics {
     success: IntCounter,
     error: IntCounter,
     requeue_after: IntCounter,
-    pub(crate) errors: IntCounter,
+    errors: IntCounter,
     terminal_errors: IntCounter,
     panics: IntCounter,
     /// The number of reconciles that reached their deadline, also if they ended within the grace after it.
