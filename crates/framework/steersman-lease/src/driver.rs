@@ -16,25 +16,12 @@ use tracing::{debug, error, info, warn};
 
 use crate::abort::abort;
 use crate::machine::{
-    CandidateStatus, Command, ElectionMachine, ElectionStep, LeaseRequest, Reply,
+    CandidateStatus, Command, ElectionMachine, ElectionStep, LeaseRequest, Published, Reply,
 };
 use crate::metrics::ElectionMetrics;
 use crate::options::ElectionOptions;
-use crate::record::LeaseRecord;
 use crate::requests::LeaseRequests;
 use crate::status::{ElectionChange, Ending, LossReason};
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Published {
-    pub(crate) standing: CandidateStatus,
-    pub(crate) record: Option<LeaseRecord>,
-    pub(crate) uid: Option<String>,
-    pub(crate) changed: Option<Instant>,
-    pub(crate) last_error: Option<String>,
-    pub(crate) is_started: bool,
-    /// The instant at which the process is aborted if work still runs (LEASE-4).
-    pub(crate) work_limit: Option<Instant>,
-}
 
 type RequestInFlight = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
@@ -135,16 +122,7 @@ impl ElectionDriver {
 
     async fn elect(&mut self) {
         let options = self.options.clone();
-        let mut machine = ElectionMachine::new(
-            options.key.clone(),
-            options.identity.clone(),
-            options.given.labels.clone(),
-            options.given.timing,
-            options.given.seed,
-            now(),
-        )
-        .aborts(options.given.aborts)
-        .releases(options.given.releases);
+        let mut machine = ElectionMachine::new(&options, now());
         let mut in_flight: Option<RequestInFlight> = None;
         let mut api: Option<Api<Lease>> = None;
         loop {
@@ -226,15 +204,7 @@ impl ElectionDriver {
     /// Publishes the state of the machine, and reports changes to the log, the metrics and the hook.
     fn publish(&self, machine: &ElectionMachine) {
         let before = self.published.borrow().clone();
-        let after = Published {
-            standing: machine.standing(now()),
-            record: machine.record().cloned(),
-            uid: machine.uid().map(str::to_owned),
-            changed: machine.changed(),
-            last_error: machine.last_error().map(str::to_owned),
-            is_started: true,
-            work_limit: machine.work_limit(now()),
-        };
+        let after = machine.published(now());
         if let Some(metrics) = &self.metrics {
             let is_leader = matches!(after.standing, CandidateStatus::Leader(_));
             metrics.set(self.options.key.name(), is_leader, machine.slow_paths);

@@ -7,9 +7,9 @@ use steersman_api::{ClientConfig, ProblemLog};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::driver::{ElectionDriver, Published, at};
+use crate::driver::{ElectionDriver, at};
 use crate::error::Error;
-use crate::machine::{CandidateStatus, Command};
+use crate::machine::{CandidateStatus, Command, Published};
 use crate::metrics::ElectionMetrics;
 use crate::options::{ElectionOptions, LeaderElection};
 use crate::requests::LeaseRequests;

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
 
 use crate::abort::abort;
-use crate::driver::{Published, at};
+use crate::driver::at;
+use crate::machine::Published;
 use crate::options::ElectionOptions;
 
 /// Watches one elector from a separate thread (LEASE-4).

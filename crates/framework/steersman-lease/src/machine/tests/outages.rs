@@ -14,12 +14,6 @@ struct Cluster {
     standby: ElectionMachine,
 }
 
-fn candidate(name: &str, seed: u64, now: Instant) -> ElectionMachine {
-    let key = ObjectKey::namespaced("default", "demo");
-    let labels = BTreeMap::new();
-    ElectionMachine::new(key, name.to_owned(), labels, Timing::default(), seed, now)
-}
-
 impl Cluster {
     /// Runs one candidate at `now`. `is_away` is whether this candidate cannot reach the server.
     fn turn(&mut self, of_leader: bool, now: Instant, is_away: bool) {
