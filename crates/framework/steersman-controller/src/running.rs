@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use futures::future::{FutureExt as _, join_all};
 use steersman_client::{Client, WriteObserver};
+use steersman_informer::clock::{at, now};
 use steersman_object::Kind;
 use steersman_workqueue::{Metrics as QueueMetrics, Queue};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::clock::{at, now};
 use crate::context::changes::PendingChanges;
 use crate::context::declared::DeclaredKinds;
 use crate::context::loop_watch::LoopWatch;

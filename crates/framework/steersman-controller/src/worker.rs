@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures::future::FutureExt;
 use prometheus::IntGauge;
+use steersman_informer::clock::now;
 use steersman_object::{Jitter, Kind, panic_text};
 use steersman_workqueue::{Causes, Queue, ShutDown, Ticket};
 use tokio::time::{Instant, timeout};
@@ -18,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 use crate::action::Action;
-use crate::clock::now;
 use crate::context::changes::PendingChanges;
 use crate::context::loop_watch::LoopWatch;
 use crate::context::reason::{EVENT, RunReason};

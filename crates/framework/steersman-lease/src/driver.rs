@@ -1,17 +1,18 @@
 //! Driver: runs the machine of one candidate: sends its requests, waits for its timers, and passes on commands.
 
-use std::future::{Future, pending, poll_fn};
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Instant;
 
 use k8s_openapi::api::coordination::v1::Lease;
+use steersman_api::clock::{at, now};
 use steersman_api::{Api, ProblemLog};
 use steersman_object::{panic_text, report};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{sleep_until, timeout_at};
+use tokio::time::timeout_at;
 use tracing::{debug, error, info, warn};
 
 use crate::abort::abort;
@@ -304,17 +305,5 @@ async fn next(
         biased;
         command = commands.recv() => Some(command.unwrap_or(Command::Abandon)),
         () = at(until) => None,
-    }
-}
-
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
-
-/// Waits until an instant; without an instant, for ever. Cancel safe.
-pub(crate) async fn at(until: Option<Instant>) {
-    match until {
-        Some(until) => sleep_until(until.into()).await,
-        None => pending().await,
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use steersman_api::clock::at;
 use steersman_api::{ClientConfig, ProblemLog};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::driver::{ElectionDriver, at};
+use crate::driver::ElectionDriver;
 use crate::error::Error;
 use crate::machine::{CandidateStatus, Command, Published};
 use crate::metrics::ElectionMetrics;

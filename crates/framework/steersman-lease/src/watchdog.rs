@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use steersman_api::clock::at;
 use tokio::sync::watch;
 
 use crate::abort::abort;
-use crate::driver::at;
 use crate::machine::Published;
 use crate::options::ElectionOptions;
 

@@ -86,7 +86,7 @@ mod tests {
                 attempt: 0,
                 result: ReconcileResult::Success,
                 time: Duration::ZERO,
-                ended: crate::clock::now(),
+                ended: steersman_informer::clock::now(),
                 next_in: None,
             });
         }
