@@ -1,6 +1,5 @@
 //! Driver: answers the HTTP requests to one webhook.
 
-use std::future::pending;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -8,10 +7,11 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response, StatusCode};
+use steersman_api::clock::at;
 use steersman_object::panic_text;
 use steersman_serve::{json_response, text_response};
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tracing::{Instrument as _, debug, error, error_span, warn};
 
 use crate::context::AdmissionContext;
@@ -171,12 +171,7 @@ impl WebhookEndpoint {
     }
 
     async fn handled(&self, ctx: &AdmissionContext) -> AdmissionResponse {
-        let over = async {
-            match ctx.deadline() {
-                Some(deadline) => sleep_until(deadline).await,
-                None => pending().await,
-            }
-        };
+        let over = at(ctx.deadline().map(Instant::into_std));
         // The call of the handler and its future can both panic, so both are inside `catch_unwind`.
         let handled = AssertUnwindSafe(async { self.handler.handle(ctx).await }).catch_unwind();
         tokio::select! {
