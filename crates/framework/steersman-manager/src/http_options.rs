@@ -216,38 +216,15 @@ impl MetricsServer {
     }
 }
 
-impl From<&str> for HealthServer {
-    fn from(address: &str) -> Self {
-        Self::new(address)
-    }
+macro_rules! from_address {
+    ($server:ty, $($address:ty),+) => {
+        $(impl From<$address> for $server {
+            fn from(address: $address) -> Self {
+                Self::new(address)
+            }
+        })+
+    };
 }
 
-impl From<String> for HealthServer {
-    fn from(address: String) -> Self {
-        Self::new(address)
-    }
-}
-
-impl From<SocketAddr> for HealthServer {
-    fn from(address: SocketAddr) -> Self {
-        Self::new(address)
-    }
-}
-
-impl From<&str> for MetricsServer {
-    fn from(address: &str) -> Self {
-        Self::new(address)
-    }
-}
-
-impl From<String> for MetricsServer {
-    fn from(address: String) -> Self {
-        Self::new(address)
-    }
-}
-
-impl From<SocketAddr> for MetricsServer {
-    fn from(address: SocketAddr) -> Self {
-        Self::new(address)
-    }
-}
+from_address!(HealthServer, &str, String, SocketAddr);
+from_address!(MetricsServer, &str, String, SocketAddr);
