@@ -17,7 +17,7 @@ use tracing::{Instrument as _, debug, error, error_span, warn};
 use crate::context::AdmissionContext;
 use crate::conversion::{self, Conversions};
 use crate::handler::ErasedHandler;
-use crate::metrics::{OneWebhookMetrics, WebhookMetrics};
+use crate::metrics::OneWebhookMetrics;
 use crate::request::AdmissionRequest;
 use crate::response::AdmissionResponse;
 use crate::review::{Review, read, write};
@@ -28,31 +28,19 @@ const LARGE: usize = 256 << 10;
 
 /// The path and the handler of an admission webhook.
 pub(crate) struct WebhookEndpoint {
-    path: Arc<str>,
-    handler: Arc<dyn ErasedHandler>,
-    metrics: OneWebhookMetrics,
+    pub(crate) path: Arc<str>,
+    pub(crate) handler: Arc<dyn ErasedHandler>,
+    pub(crate) metrics: OneWebhookMetrics,
 }
 
 /// The path of the conversion webhook, and the versions of its kinds.
 pub(crate) struct Converter {
-    path: &'static str,
-    conversions: Conversions,
-    metrics: OneWebhookMetrics,
+    pub(crate) path: &'static str,
+    pub(crate) conversions: Conversions,
+    pub(crate) metrics: OneWebhookMetrics,
 }
 
 impl Converter {
-    pub(crate) fn new(
-        path: &'static str,
-        conversions: Conversions,
-        metrics: &WebhookMetrics,
-    ) -> Self {
-        Self {
-            path,
-            conversions,
-            metrics: metrics.of(path),
-        }
-    }
-
     /// Answers a conversion request. A large body is converted on a blocking thread.
     pub(crate) async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let start = Instant::now();
@@ -78,18 +66,6 @@ impl Converter {
 }
 
 impl WebhookEndpoint {
-    pub(crate) fn new(
-        path: &str,
-        handler: Arc<dyn ErasedHandler>,
-        metrics: &WebhookMetrics,
-    ) -> Self {
-        Self {
-            path: path.into(),
-            handler,
-            metrics: metrics.of(path),
-        }
-    }
-
     /// Answers an admission request. Each request with a review gets a review as its response (ADMIT-1).
     pub(crate) async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let start = Instant::now();

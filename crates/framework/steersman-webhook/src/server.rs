@@ -311,15 +311,22 @@ impl WebhookServer {
     pub fn routes_with(&self, metrics: &WebhookMetrics) -> Result<Routes, ServeError> {
         let mut routes = Routes::new();
         for (path, handler) in &self.handlers {
-            let endpoint = WebhookEndpoint::new(path, Arc::clone(handler), metrics);
-            let endpoint = Arc::new(endpoint);
+            let endpoint = Arc::new(WebhookEndpoint {
+                path: path.as_str().into(),
+                handler: Arc::clone(handler),
+                metrics: metrics.of(path),
+            });
             routes.add(Route::any(path, MAX_BODY, move |request| {
                 let endpoint = Arc::clone(&endpoint);
                 async move { endpoint.answer(request).await }
             }))?;
         }
         if let Some(conversions) = &self.conversions {
-            let converter = Arc::new(Converter::new(CONVERT, conversions.clone(), metrics));
+            let converter = Arc::new(Converter {
+                path: CONVERT,
+                conversions: conversions.clone(),
+                metrics: metrics.of(CONVERT),
+            });
             routes.add(Route::any(CONVERT, MAX_CONVERSION, move |request| {
                 let converter = Arc::clone(&converter);
                 async move { converter.answer(request).await }
