@@ -13,6 +13,7 @@ use k8s_openapi::api::authorization::v1::{
     NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use parking_lot::Mutex;
+use steersman_api::clock::now;
 use steersman_api::kube_client::Client;
 use steersman_api::{Api, ClientConfig};
 use steersman_object::{TypedObject, report};
@@ -290,10 +291,6 @@ pub(crate) fn unauthorized() -> Refused {
 
 fn failed(text: &str) -> Refused {
     text_response(StatusCode::INTERNAL_SERVER_ERROR, text)
-}
-
-fn now() -> std::time::Instant {
-    Instant::now().into_std()
 }
 
 /// Sets a field that is required in some versions of the Kubernetes API and optional in others: the token of a
