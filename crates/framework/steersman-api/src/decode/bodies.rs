@@ -188,13 +188,6 @@ pub(crate) struct LineEvents {
     open: Vec<u8>,
 }
 
-enum Line {
-    Event(WatchEvent),
-    /// The line begins a value that spans several lines.
-    Open,
-    Broken(String),
-}
-
 impl LineEvents {
     pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo) -> Self {
         Self {
@@ -252,21 +245,24 @@ impl LineEvents {
             Cow::Owned(std::mem::take(&mut self.open))
         };
         match self.decode(&text) {
-            Line::Event(event) => Some(Ok(event)),
-            Line::Open if text.len() <= MAX_LINE => {
+            Ok(Some(event)) => Some(Ok(event)),
+            Ok(None) if text.len() <= MAX_LINE => {
                 self.open = text.into_owned();
                 // A space replaces the line end, because no JSON string can span lines.
                 self.open.push(b' ');
                 None
             }
-            Line::Open => Some(Err(Error::decode(&self.info, "an event never ends"))),
-            Line::Broken(problem) => Some(Err(Error::decode(&self.info, problem))),
+            Ok(None) => Some(Err(Error::decode(&self.info, "an event never ends"))),
+            Err(problem) => Some(Err(Error::decode(&self.info, problem))),
         }
     }
 
-    fn decode(&self, text: &[u8]) -> Line {
-        let plain = self.plain_event(text).map(Line::Event);
-        plain.unwrap_or_else(|| self.parsed_event(text))
+    /// Returns the event in a line; `None` if the line begins a value that spans several lines.
+    fn decode(&self, text: &[u8]) -> Result<Option<WatchEvent>, String> {
+        match self.plain_event(text) {
+            Some(event) => Ok(Some(event)),
+            None => self.parsed_event(text),
+        }
     }
 
     /// Returns an event that has the form in which servers write events: the type first, and the object last. This form
@@ -285,35 +281,30 @@ impl LineEvents {
         object.ok().map(|object| event(Decoded::Good(object)))
     }
 
-    fn parsed_event(&self, text: &[u8]) -> Line {
+    fn parsed_event(&self, text: &[u8]) -> Result<Option<WatchEvent>, String> {
         let refused =
             |status| WatchEvent::Error(Error::from_status(self.info.clone(), status, None));
         let event: RawEvent<'_> = match serde_json::from_slice(text) {
             Ok(event) => event,
-            Err(error) if error.is_eof() => return Line::Open,
+            Err(error) if error.is_eof() => return Ok(None),
             // A server or proxy may answer 200 and then send a bare `Status` instead of an event.
             Err(error) => {
-                return match parse_status(text) {
-                    Some(status) => Line::Event(refused(status)),
-                    None => Line::Broken(json_error_position(&error)),
-                };
+                let status = parse_status(text).ok_or_else(|| json_error_position(&error))?;
+                return Ok(Some(refused(status)));
             }
         };
         let raw = event.object.get().as_bytes();
-        Line::Event(match event.kind.as_ref() {
+        Ok(Some(match event.kind.as_ref() {
             "ADDED" => WatchEvent::Added(self.decoder.raw_object(raw)),
             "MODIFIED" => WatchEvent::Modified(self.decoder.raw_object(raw)),
             "DELETED" => WatchEvent::Deleted(self.decoder.raw_object(raw)),
-            "BOOKMARK" => match bookmark(raw) {
-                Ok(bookmark) => bookmark,
-                Err(problem) => return Line::Broken(problem),
-            },
+            "BOOKMARK" => bookmark(raw)?,
             "ERROR" => refused(parse_status(raw).unwrap_or_default()),
             other => {
                 let other: String = other.chars().take(40).collect();
-                return Line::Broken(format!("an event of the unknown type {other:?}"));
+                return Err(format!("an event of the unknown type {other:?}"));
             }
-        })
+        }))
     }
 }
 

@@ -149,11 +149,11 @@ impl ProtobufItems {
         let item = match self.items.next_item(chunk) {
             Ok(Some(item)) => item,
             Ok(None) => return Ok(None),
-            Err(problem) => return Err(self.broken(info, &problem.to_string())),
+            Err(problem) => return Err(broken(&self.negotiated, info, &problem.to_string())),
         };
         if !std::mem::replace(&mut self.knows_kind, true) {
             self.check_kind(decoder)
-                .map_err(|why| self.broken(info, &why))?;
+                .map_err(|why| broken(&self.negotiated, info, &why))?;
         }
         let prepared = decoder.prepared_protobuf(&item, &self.negotiated, &mut self.buffer);
         Ok(Some(prepared))
@@ -183,10 +183,6 @@ impl ProtobufItems {
             return Ok(());
         }
         Err(format!("it says that it is {kind} of {api_version}"))
-    }
-
-    fn broken(&self, info: &RequestInfo, problem: &str) -> Error {
-        broken(&self.negotiated, info, problem)
     }
 }
 
