@@ -13,7 +13,7 @@ use super::items::{Items, MAX_VALUE, NoList};
 use super::lines::{Lines, MAX_LINE, TooLong};
 use super::protobuf::{FrameEvents, ProtobufItems};
 use super::raw::Prepared;
-use crate::decode::{AnswerDecoder, plain_object};
+use crate::decode::{AnswerDecoder, WatchBody, plain_object};
 use crate::encoding::Negotiated;
 use crate::error::{Error, parse_status};
 use crate::event::{Decoded, PageEnd, WatchEvent};
@@ -138,43 +138,16 @@ fn no_list(info: &RequestInfo, problem: &NoList) -> Error {
     }
 }
 
-#[derive(Debug)]
-pub(crate) enum Events {
-    Json(LineEvents),
-    Protobuf(FrameEvents),
-}
-
-impl Events {
-    pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo, negotiated: Negotiated) -> Self {
-        if negotiated.is_protobuf {
-            Self::Protobuf(FrameEvents::new(decoder, info, negotiated))
-        } else {
-            Self::Json(LineEvents::new(decoder, info))
-        }
-    }
-
-    /// Takes the next chunk. Call it when `next_event` has returned `None`.
-    pub(crate) fn push(&mut self, chunk: Bytes) {
-        match self {
-            Self::Json(events) => events.push(chunk),
-            Self::Protobuf(events) => events.push(chunk),
-        }
-    }
-
-    /// Returns the next complete event. An error ends the watch.
-    pub(crate) fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
-        match self {
-            Self::Json(events) => events.next_event(),
-            Self::Protobuf(events) => events.next_event(),
-        }
-    }
-
-    /// Returns the last event of the body, if there is one; an error if the body ends inside an event.
-    pub(crate) fn finish(&mut self) -> Option<Result<WatchEvent, Error>> {
-        match self {
-            Self::Json(events) => events.finish(),
-            Self::Protobuf(events) => events.finish(),
-        }
+/// Returns the body of a watch in the encoding of its answer.
+pub(crate) fn watch_body(
+    decoder: AnswerDecoder,
+    info: RequestInfo,
+    negotiated: Negotiated,
+) -> Box<dyn WatchBody> {
+    if negotiated.is_protobuf {
+        Box::new(FrameEvents::new(decoder, info, negotiated))
+    } else {
+        Box::new(LineEvents::new(decoder, info))
     }
 }
 
@@ -188,23 +161,12 @@ pub(crate) struct LineEvents {
     open: Vec<u8>,
 }
 
-impl LineEvents {
-    pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo) -> Self {
-        Self {
-            decoder,
-            info,
-            lines: Lines::new(MAX_LINE),
-            open: Vec::new(),
-        }
-    }
-
-    /// Takes the next chunk. Call it when `next_event` has returned `None`.
-    pub(crate) fn push(&mut self, chunk: Bytes) {
+impl WatchBody for LineEvents {
+    fn push(&mut self, chunk: Bytes) {
         self.lines.push(chunk);
     }
 
-    /// Returns the next complete event. An error ends the watch.
-    pub(crate) fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
+    fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
         loop {
             let line = match self.lines.next_line() {
                 Ok(line) => line?,
@@ -219,8 +181,7 @@ impl LineEvents {
         }
     }
 
-    /// Returns the last event of the body, if its line end is missing; an error if the body ends inside an event.
-    pub(crate) fn finish(&mut self) -> Option<Result<WatchEvent, Error>> {
+    fn finish(&mut self) -> Option<Result<WatchEvent, Error>> {
         let rest = self.lines.rest();
         if let Some(event) = self.line(&rest) {
             return Some(event);
@@ -232,6 +193,17 @@ impl LineEvents {
                 "the answer ends inside an event",
             ))
         })
+    }
+}
+
+impl LineEvents {
+    pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo) -> Self {
+        Self {
+            decoder,
+            info,
+            lines: Lines::new(MAX_LINE),
+            open: Vec::new(),
+        }
     }
 
     fn line(&mut self, line: &[u8]) -> Option<Result<WatchEvent, Error>> {

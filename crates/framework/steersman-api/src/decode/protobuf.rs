@@ -12,7 +12,7 @@ use steersman_protobuf::{
 use super::bookmark::bookmark;
 use super::raw::Prepared;
 use crate::apply_digest::ApplyDigest;
-use crate::decode::AnswerDecoder;
+use crate::decode::{AnswerDecoder, WatchBody};
 use crate::encoding::Negotiated;
 use crate::error::{Error, parse_status};
 use crate::event::{Decoded, Malformed, WatchEvent};
@@ -201,24 +201,13 @@ pub(crate) struct FrameEvents {
     buffer: JsonBuffer,
 }
 
-impl FrameEvents {
-    pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo, negotiated: Negotiated) -> Self {
-        Self {
-            decoder,
-            info,
-            frames: Frames::default(),
-            negotiated,
-            buffer: JsonBuffer::default(),
-        }
-    }
-
-    /// Takes the next chunk. Call it when `next_event` has returned `None`.
-    pub(crate) fn push(&mut self, chunk: Bytes) {
+impl WatchBody for FrameEvents {
+    fn push(&mut self, chunk: Bytes) {
         self.frames.push(chunk);
     }
 
-    /// Returns the next complete event. An error ends the watch, and the next watch is requested as JSON.
-    pub(crate) fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
+    /// Returns the next complete event. After an error, the next watch is requested as JSON.
+    fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
         let frame = self
             .frames
             .next_frame()
@@ -234,10 +223,21 @@ impl FrameEvents {
         })
     }
 
-    /// Returns an error if the body ends inside an event.
-    pub(crate) fn finish(&self) -> Option<Result<WatchEvent, Error>> {
+    fn finish(&mut self) -> Option<Result<WatchEvent, Error>> {
         let cut = self.frames.finish().err()?;
         Some(Err(Error::transport(&self.info, cut.to_string())))
+    }
+}
+
+impl FrameEvents {
+    pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo, negotiated: Negotiated) -> Self {
+        Self {
+            decoder,
+            info,
+            frames: Frames::default(),
+            negotiated,
+            buffer: JsonBuffer::default(),
+        }
     }
 
     fn event(&mut self, frame: &[u8]) -> Result<WatchEvent, String> {
