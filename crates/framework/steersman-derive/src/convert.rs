@@ -25,7 +25,6 @@ pub(crate) struct ConversionStep<'a> {
 }
 
 impl ConversionStep<'_> {
-    /// Returns whether the step leads to a newer version.
     fn is_upgrade(self) -> bool {
         self.from < self.to
     }

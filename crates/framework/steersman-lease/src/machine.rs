@@ -83,7 +83,6 @@ enum ElectionStage {
     Ended(Ending),
 }
 
-/// The term of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Term {
     /// When the last successful renewal was sent.

@@ -51,9 +51,7 @@ pub(crate) enum MetricsAccess {
     Given(Arc<dyn Fn(Route) -> Route + Send + Sync>),
 }
 
-/// The path of the metrics.
 pub(crate) const METRICS: &str = "/metrics";
-/// The path of the diagnostics.
 pub(crate) const DIAGNOSTICS: &str = "/debug/steersman";
 
 /// The default time limit of one check.

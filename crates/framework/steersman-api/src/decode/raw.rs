@@ -15,9 +15,7 @@ use crate::head::Conformity;
 /// The positions that a scan has found in an object and its metadata.
 #[derive(Debug, Default)]
 struct ObjectShape {
-    /// The position of the value of `apiVersion`.
     api_version: Option<Range<usize>>,
-    /// The position of the value of `kind`.
     kind: Option<Range<usize>>,
     /// The position of the value of `metadata`, if it is an object.
     metadata: Option<Range<usize>>,
@@ -44,7 +42,6 @@ pub(crate) struct Prepared<'a> {
     pub(crate) metadata: Option<Range<usize>>,
     /// The kind that the object names; `None` if it is the requested kind.
     pub(crate) foreign: Option<String>,
-    /// The knowledge about the JSON of the object.
     pub(crate) conformity: Conformity,
     /// The applies that left the object in this state.
     pub(crate) applies: Box<[ApplyDigest]>,
