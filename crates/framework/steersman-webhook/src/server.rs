@@ -1,7 +1,6 @@
 //! Handle: the webhooks of an operator, and the options of their server.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::autoscaling::v1::Scale;
 use kube_core::DynamicObject;
@@ -240,8 +239,8 @@ impl WebhookServer {
     pub fn in_process(&self) -> Result<InProcessWebhooks, ServeError> {
         // The registry is private, so these metrics are never exported.
         let metrics = WebhookMetrics::register(&Registry::new()).map_err(ServeError::Metrics)?;
-        let routes = self.routes_with(&metrics)?;
-        Ok(InProcessWebhooks::new(routes, Duration::MAX))
+        let routes = Arc::new(self.routes_with(&metrics)?);
+        Ok(InProcessWebhooks { routes })
     }
 
     /// Returns the address on which the server listens.
