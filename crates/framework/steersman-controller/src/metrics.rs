@@ -50,9 +50,9 @@ pub(crate) struct PermitMetrics {
 }
 
 /// Registers the metrics of one controller, each with the name of the controller as a label.
-struct Registrar<'a> {
-    controller: &'a str,
-    registry: &'a Registry,
+pub(crate) struct Registrar<'a> {
+    pub(crate) controller: &'a str,
+    pub(crate) registry: &'a Registry,
 }
 
 /// A gauge that `refresh` computes from the status of a controller whenever the registry gathers its metrics.
@@ -64,13 +64,9 @@ struct StatusCollector<G> {
 
 impl Metrics {
     pub(crate) fn new(
+        registrar: &Registrar<'_>,
         status: &ControllerStatus,
-        registry: &Registry,
     ) -> Result<Self, prometheus::Error> {
-        let registrar = Registrar {
-            controller: status.controller(),
-            registry,
-        };
         let results = registrar.counters(
             "controller_runtime_reconcile_total",
             "Reconciles, by result.",
@@ -184,11 +180,7 @@ impl Metrics {
 }
 
 impl PermitMetrics {
-    pub(crate) fn new(controller: &str, registry: &Registry) -> Result<Self, prometheus::Error> {
-        let registrar = Registrar {
-            controller,
-            registry,
-        };
+    pub(crate) fn new(registrar: &Registrar<'_>) -> Result<Self, prometheus::Error> {
         Ok(Self {
             limit: registrar.gauge(
                 "steersman_controller_reconcile_limit",
