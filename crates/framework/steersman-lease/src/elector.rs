@@ -124,8 +124,11 @@ impl Elector {
             tokio::spawn(driver.run());
             return Ok(());
         }
-        let watched = self.leadership.published.clone();
-        let watchdog = Watchdog::new(watched, self.options.clone(), &self.work);
+        let watchdog = Watchdog {
+            published: self.leadership.published.clone(),
+            options: self.options.clone(),
+            work_ended: Arc::clone(&self.work.ended),
+        };
         // The watchdog starts first, and ends itself if the elector cannot be started.
         let watching = match self.options.given.aborts {
             true => run_on_a_thread("lease-watchdog", watchdog.run()),
