@@ -280,7 +280,7 @@ impl ElectionMachine {
     /// Returns the request that writes a record: an update, or a create if the Lease is absent.
     fn write(&self, record: &LeaseRecord, now: Instant) -> LeaseRequest {
         let mut lease = self.replacement(record);
-        TermClock::new(now.saturating_duration_since(self.began)).write(record, &mut lease);
+        TermClock(now.saturating_duration_since(self.began)).write(record, &mut lease);
         match self.candidacy.observed() {
             Some(_) => LeaseRequest::Replace(Box::new(lease)),
             None => LeaseRequest::Create(Box::new(lease)),

@@ -133,7 +133,7 @@ fn renewal(wall: i64, clock: u64) -> Reply {
     };
     let mut lease = empty_lease(&ObjectKey::namespaced("default", "demo"));
     record.write(&mut lease);
-    TermClock::new(Duration::from_secs(clock)).write(&record, &mut lease);
+    TermClock(Duration::from_secs(clock)).write(&record, &mut lease);
     Reply::Lease(Box::new(lease))
 }
 
