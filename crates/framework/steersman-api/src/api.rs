@@ -289,10 +289,9 @@ impl<K: Object> Api<K> {
 
     fn object(&self, verb: &'static str, key: &ObjectKey) -> Result<(RequestInfo, Url), Error> {
         let info = RequestInfo::of_object(verb, &self.kind, key);
-        match Url::object(&self.kind, key) {
-            Ok(url) => Ok((info, url)),
-            Err(problem) => Err(Error::invalid_request(info, problem)),
-        }
+        let url = Url::object(&self.kind, key)
+            .map_err(|problem| Error::invalid_request(info.clone(), problem))?;
+        Ok((info, url))
     }
 
     fn selected(
@@ -307,10 +306,9 @@ impl<K: Object> Api<K> {
             let problem = format!("only a cache can select by an index ({index:?})");
             return Err(Error::invalid_request(info, problem));
         }
-        match Url::collection(&self.kind, namespace) {
-            Ok(url) => Ok((info, url)),
-            Err(problem) => Err(Error::invalid_request(info, problem)),
-        }
+        let url = Url::collection(&self.kind, namespace)
+            .map_err(|problem| Error::invalid_request(info.clone(), problem))?;
+        Ok((info, url))
     }
 
     fn asking(&self, info: RequestInfo, url: Url) -> ApiCall {

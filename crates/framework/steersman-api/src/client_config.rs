@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::metrics::ConnectionMetrics;
 use crate::network::Network;
 use crate::warning::Warning;
-use crate::wire::{Middleware, Wire};
+use crate::wire::{Middleware, Wire, erase};
 use steersman_transport::ConnectionOptions;
 
 /// Makes clients of one API server. Cheap to clone.
@@ -226,7 +226,7 @@ impl ClientConfig {
     /// Each warning is also logged, and not repeated while it is among the last 512 different ones. The hook runs in
     /// the task of the request and should not block. A panic of the hook is logged and has no other effect.
     pub fn on_warning(mut self, hook: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
-        self.around.hook(hook);
+        self.around.hooks.push(Arc::new(hook));
         self
     }
 
@@ -244,7 +244,8 @@ impl ClientConfig {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        self.around.layer(layer);
+        let wrap = move |wire: Wire| erase(layer.layer(wire));
+        self.around.layers.push(Arc::new(wrap));
         self
     }
 

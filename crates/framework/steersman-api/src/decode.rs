@@ -10,10 +10,12 @@ pub(crate) mod bodies;
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use steersman_object::{Kind, Object, decode_json};
 
 use crate::apply_digest::ApplyDigest;
-use crate::event::{Decoded, Malformed};
+use crate::error::Error;
+use crate::event::{Decoded, Malformed, WatchEvent};
 use crate::field_managers::FieldManagers;
 use crate::head::{Head, RawObject};
 use raw::Prepared;
@@ -23,8 +25,19 @@ pub(crate) struct AnswerDecoder {
     kind: Kind,
     pub(crate) drop_managed_fields: bool,
     metadata_only: bool,
-    /// The field managers with applies that are recognised.
     pub(crate) managers: FieldManagers,
+}
+
+/// The body of a watch, cut into its events.
+pub(crate) trait WatchBody: Send {
+    /// Takes the next chunk. Call it when `next_event` has returned `None`.
+    fn push(&mut self, chunk: Bytes);
+
+    /// Returns the next complete event. An error ends the watch.
+    fn next_event(&mut self) -> Option<Result<WatchEvent, Error>>;
+
+    /// Returns the last event of the body, if there is one; an error if the body ends inside an event.
+    fn finish(&mut self) -> Option<Result<WatchEvent, Error>>;
 }
 
 impl AnswerDecoder {

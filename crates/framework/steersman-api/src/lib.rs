@@ -26,6 +26,7 @@
 //!
 //! # Reading order
 //!
+//! - `clock` reads the present instant and waits for later ones, and `names` checks names.
 //! - [`request_info`] has [`RequestInfo`], which describes a request in errors.
 //! - [`error`] has [`Error`], with the predicates that callers branch on.
 //! - [`options`] has the options of requests, such as [`Projection`].
@@ -56,6 +57,10 @@
 //! - [`api`] has [`Api`], the typed verbs; `api::requests` makes the request of each writing verb.
 //! - [`discovery`] has [`Mapper`], which finds the kinds that a server serves.
 
+#[doc(hidden)]
+pub mod clock;
+#[doc(hidden)]
+pub mod names;
 pub mod request_info;
 pub mod error;
 pub mod options;

@@ -8,8 +8,8 @@ use http_body_util::BodyExt as _;
 use kube_client::client::Body;
 use steersman_object::Kind;
 
-use crate::decode::AnswerDecoder;
-use crate::decode::bodies::{Events, PageBody};
+use crate::decode::bodies::{PageBody, watch_body};
+use crate::decode::{AnswerDecoder, WatchBody};
 use crate::error::Error;
 use crate::event::{ListPage, ListPart, WatchEvent};
 use crate::field_managers::FieldManagers;
@@ -169,7 +169,7 @@ impl ListWatch for ApiListWatch {
         let answered = call.send(&self.client).await?;
         let open = OpenWatch {
             body: answered.response.into_body(),
-            events: Events::new(decoder, answered.info.clone(), answered.negotiated),
+            events: watch_body(decoder, answered.info.clone(), answered.negotiated),
             info: answered.info,
             ended: false,
         };
@@ -208,7 +208,7 @@ impl PartialPage {
 
 struct OpenWatch {
     body: Body,
-    events: Events,
+    events: Box<dyn WatchBody>,
     info: RequestInfo,
     ended: bool,
 }

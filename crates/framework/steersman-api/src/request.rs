@@ -26,7 +26,6 @@ pub struct PreparedRequest<T> {
     client: kube_client::Client,
     call: ApiCall,
     read: Arc<Read<T>>,
-    generate_name: Option<Arc<str>>,
 }
 
 type Read<T> = dyn Fn(&RequestInfo, &Bytes) -> Result<T, Error> + Send + Sync;
@@ -55,13 +54,7 @@ impl<T> PreparedRequest<T> {
             client,
             call,
             read: Arc::new(read),
-            generate_name: None,
         }
-    }
-
-    pub(crate) fn generating(mut self, generate_name: Option<&str>) -> Self {
-        self.generate_name = generate_name.filter(|text| !text.is_empty()).map(Arc::from);
-        self
     }
 
     /// Returns the verb, the kind and the target of the request.
@@ -72,7 +65,8 @@ impl<T> PreparedRequest<T> {
     /// Returns the prefix from which the server generates the name (`metadata.generateName`); `None` if the object has
     /// a name.
     pub fn generate_name(&self) -> Option<&str> {
-        self.generate_name.as_deref()
+        let prefix = self.call.info.generate_name.as_deref();
+        prefix.filter(|prefix| !prefix.is_empty())
     }
 
     /// Returns the HTTP method.
@@ -112,7 +106,6 @@ impl<T> Clone for PreparedRequest<T> {
             client: self.client.clone(),
             call: self.call.clone(),
             read: Arc::clone(&self.read),
-            generate_name: self.generate_name.clone(),
         }
     }
 }

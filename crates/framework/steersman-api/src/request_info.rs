@@ -13,7 +13,8 @@ pub struct RequestInfo {
     plural: String,
     target: RequestTarget,
     part: Option<String>,
-    generate_name: Option<String>,
+    /// The prefix from which the server generates the name.
+    pub(crate) generate_name: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,12 +58,6 @@ impl RequestInfo {
     #[must_use]
     pub fn part(mut self, subresource: impl Into<String>) -> Self {
         self.part = Some(subresource.into());
-        self
-    }
-
-    /// Describes the same request for an object with a name that the server generates from this prefix.
-    pub(crate) fn generating(mut self, generate_name: Option<&str>) -> Self {
-        self.generate_name = generate_name.map(ToOwned::to_owned);
         self
     }
 

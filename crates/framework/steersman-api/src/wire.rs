@@ -19,7 +19,7 @@ use kube_client::client::Body;
 use parking_lot::Mutex;
 use steersman_object::panic_text;
 use tower::util::BoxService;
-use tower::{BoxError, Layer, Service, ServiceExt as _};
+use tower::{BoxError, Service, ServiceExt as _};
 use tracing::{error, warn};
 
 use crate::encoding::{Encoding, SharedEncoding};
@@ -39,8 +39,8 @@ pub type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 pub(crate) struct Middleware {
     pub(crate) agent: HeaderValue,
     said: Arc<Mutex<SeenWarnings>>,
-    hooks: Vec<Arc<WarningHook>>,
-    layers: Vec<Arc<Wrap>>,
+    pub(crate) hooks: Vec<Arc<WarningHook>>,
+    pub(crate) layers: Vec<Arc<Wrap>>,
     pub(crate) metrics: Option<Arc<HostMetrics>>,
     pub(crate) encoding: Arc<SharedEncoding>,
 }
@@ -60,23 +60,6 @@ impl Middleware {
         }
     }
 
-    pub(crate) fn hook(&mut self, hook: impl Fn(&Warning) + Send + Sync + 'static) {
-        self.hooks.push(Arc::new(hook));
-    }
-
-    pub(crate) fn layer<L, B>(&mut self, layer: L)
-    where
-        L: Layer<Wire> + Send + Sync + 'static,
-        L::Service: Service<Request<Body>, Response = Response<B>> + Send + 'static,
-        <L::Service as Service<Request<Body>>>::Future: Send + 'static,
-        <L::Service as Service<Request<Body>>>::Error: Into<BoxError>,
-        B: http_body::Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
-        self.layers
-            .push(Arc::new(move |wire| erase(layer.layer(wire))));
-    }
-
     /// Wraps a service in the middleware. The layer that was added last is the outermost layer; metrics are outside of
     /// all layers, and the choice of the encoding is outside of the metrics.
     pub(crate) fn wrap<S, B>(&self, service: S) -> Wire
@@ -87,13 +70,9 @@ impl Middleware {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let marks = UserAgentAndWarnings {
-            agent: self.agent.clone(),
-            said: Arc::clone(&self.said),
-            hooks: self.hooks.clone(),
-        };
+        let marks = self.clone();
         let mut wire = around(erase(service), move |wire, request| {
-            marks.call(wire, request)
+            marks.mark(wire, request)
         });
         for layer in &self.layers {
             wire = around(layer(wire), catch_panic);
@@ -105,6 +84,36 @@ impl Middleware {
         around(wire, move |wire, request| {
             negotiate(&encoding, metrics.clone(), wire, request)
         })
+    }
+
+    /// Sets the `User-Agent`, and logs the warnings of the server.
+    fn mark(&self, wire: &mut Wire, mut request: Request<Body>) -> AnswerFuture {
+        let agent = || self.agent.clone();
+        let headers = request.headers_mut();
+        headers.entry(USER_AGENT).or_insert_with(agent);
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let (said, hooks) = (Arc::clone(&self.said), self.hooks.clone());
+        let answer = wire.call(request);
+        async move {
+            let response = answer.await?;
+            for text in texts(response.headers()) {
+                let request = format!("{method} {path}");
+                if said.lock().note(&text) {
+                    warn!(request, "the api-server warns: {text}");
+                }
+                let warning = Warning { request, text };
+                for hook in &hooks {
+                    // MGR-7: a panic of a hook ends neither the request nor its task.
+                    let result = catch_unwind(AssertUnwindSafe(|| hook(&warning)));
+                    if let Err(payload) = result {
+                        let (request, panic) = (&warning.request, panic_text(&*payload));
+                        error!(request, panic, "the hook `on_warning` panicked: correct it");
+                    }
+                }
+            }
+            Ok(response)
+        }
+        .boxed()
     }
 }
 
@@ -138,7 +147,7 @@ fn around(
     BoxService::new(Around { inner, call })
 }
 
-fn erase<S, B>(service: S) -> Wire
+pub(crate) fn erase<S, B>(service: S) -> Wire
 where
     S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
     S::Future: Send + 'static,
@@ -152,44 +161,6 @@ where
         })
         .map_err(Into::into)
         .boxed()
-}
-
-/// Sets the `User-Agent`, and logs the warnings of the server.
-struct UserAgentAndWarnings {
-    agent: HeaderValue,
-    said: Arc<Mutex<SeenWarnings>>,
-    hooks: Vec<Arc<WarningHook>>,
-}
-
-impl UserAgentAndWarnings {
-    fn call(&self, wire: &mut Wire, mut request: Request<Body>) -> AnswerFuture {
-        let agent = || self.agent.clone();
-        let headers = request.headers_mut();
-        headers.entry(USER_AGENT).or_insert_with(agent);
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        let (said, hooks) = (Arc::clone(&self.said), self.hooks.clone());
-        let answer = wire.call(request);
-        async move {
-            let response = answer.await?;
-            for text in texts(response.headers()) {
-                let request = format!("{method} {path}");
-                if said.lock().note(&text) {
-                    warn!(request, "the api-server warns: {text}");
-                }
-                let warning = Warning { request, text };
-                for hook in &hooks {
-                    // MGR-7: a panic of a hook ends neither the request nor its task.
-                    let result = catch_unwind(AssertUnwindSafe(|| hook(&warning)));
-                    if let Err(payload) = result {
-                        let (request, panic) = (&warning.request, panic_text(&*payload));
-                        error!(request, panic, "the hook `on_warning` panicked: correct it");
-                    }
-                }
-            }
-            Ok(response)
-        }
-        .boxed()
-    }
 }
 
 /// Turns a panic of a layer into an error of one request, so that the client stays usable.

@@ -60,7 +60,6 @@ impl CertificateTimes {
         times
     }
 
-    /// Returns the validity of one certificate.
     pub(crate) fn of(certificate: &X509Certificate<'_>) -> Self {
         let validity = certificate.validity();
         Self {

@@ -286,7 +286,8 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
     /// );
     /// ```
     pub fn needs_rule(mut self, rule: PolicyRule, reason: impl Into<String>) -> Self {
-        self.needed_rules.push(NeededRule::new(rule, reason.into()));
+        let reason = reason.into();
+        self.needed_rules.push(NeededRule { rule, reason });
         self
     }
 

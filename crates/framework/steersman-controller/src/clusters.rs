@@ -100,7 +100,13 @@ impl Clusters {
             declared.map_err(|source| declaration.refused(&name, source))?;
         }
         let id = self.shared.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let member = ClusterMember::new(id, name.clone(), cache, client);
+        let member = ClusterMember {
+            id,
+            name: name.clone(),
+            cache,
+            client,
+            removed: CancellationToken::new(),
+        };
         self.shared.members.send_modify(|members| {
             Arc::make_mut(members).insert(name, member.clone());
         });
@@ -199,16 +205,6 @@ impl Declaration {
 // === impl ClusterMember ===
 
 impl ClusterMember {
-    pub(crate) fn new(id: u64, name: ClusterName, cache: Cache, client: Client) -> Self {
-        Self {
-            id,
-            name,
-            cache,
-            client,
-            removed: CancellationToken::new(),
-        }
-    }
-
     /// Returns the name of the cluster, unique among the clusters of a manager.
     pub fn name(&self) -> &ClusterName {
         &self.name

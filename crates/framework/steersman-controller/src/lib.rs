@@ -83,7 +83,7 @@
 //!
 //! # Reading order
 //!
-//! - `request`, `error`, `clock` and `action`: the vocabulary of a reconcile.
+//! - `request`, `error` and `action`: the vocabulary of a reconcile.
 //! - `clusters` has the set of clusters that controllers watch besides the manager's own cluster.
 //! - `outcome` decides how the result of a reconcile ends its ticket.
 //! - `status` shows what a controller waits for and which handlers panicked; `metrics` has its metrics.
@@ -108,7 +108,6 @@
 
 mod request;
 mod error;
-mod clock;
 mod clusters;
 mod action;
 mod outcome;

@@ -27,7 +27,7 @@ pub(crate) struct Metrics {
     success: IntCounter,
     error: IntCounter,
     requeue_after: IntCounter,
-    pub(crate) errors: IntCounter,
+    errors: IntCounter,
     terminal_errors: IntCounter,
     panics: IntCounter,
     /// The number of reconciles that reached their deadline, also if they ended within the grace after it.
@@ -50,9 +50,9 @@ pub(crate) struct PermitMetrics {
 }
 
 /// Registers the metrics of one controller, each with the name of the controller as a label.
-struct Registrar<'a> {
-    controller: &'a str,
-    registry: &'a Registry,
+pub(crate) struct Registrar<'a> {
+    pub(crate) controller: &'a str,
+    pub(crate) registry: &'a Registry,
 }
 
 /// A gauge that `refresh` computes from the status of a controller whenever the registry gathers its metrics.
@@ -64,13 +64,9 @@ struct StatusCollector<G> {
 
 impl Metrics {
     pub(crate) fn new(
+        registrar: &Registrar<'_>,
         status: &ControllerStatus,
-        registry: &Registry,
     ) -> Result<Self, prometheus::Error> {
-        let registrar = Registrar {
-            controller: status.controller(),
-            registry,
-        };
         let results = registrar.counters(
             "controller_runtime_reconcile_total",
             "Reconciles, by result.",
@@ -138,12 +134,10 @@ impl Metrics {
             .set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Returns the number of reconciles in progress.
     pub(crate) fn active(&self) -> usize {
         usize::try_from(self.active.get()).unwrap_or(0)
     }
 
-    /// Returns the number of reconciles that have ended.
     pub(crate) fn finished(&self) -> u64 {
         self.time.get_sample_count()
     }
@@ -186,11 +180,7 @@ impl Metrics {
 }
 
 impl PermitMetrics {
-    pub(crate) fn new(controller: &str, registry: &Registry) -> Result<Self, prometheus::Error> {
-        let registrar = Registrar {
-            controller,
-            registry,
-        };
+    pub(crate) fn new(registrar: &Registrar<'_>) -> Result<Self, prometheus::Error> {
         Ok(Self {
             limit: registrar.gauge(
                 "steersman_controller_reconcile_limit",

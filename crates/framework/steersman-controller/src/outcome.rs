@@ -6,14 +6,7 @@ use k8s_openapi::jiff::Timestamp;
 use steersman_workqueue::{Priority, Verdict};
 
 use crate::action::{Action, Requeue};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    Success(Action),
-    Failed { terminal: bool },
-    Panicked,
-    TimedOut,
-}
+use crate::error::Error;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunLimits {
@@ -42,20 +35,19 @@ pub(crate) enum Label {
 
 /// Decides whether and when a request runs again. `now` is called only if the action names a time of day.
 pub(crate) fn outcome(
-    ending: Ending,
+    result: &Result<Action, Error>,
     limits: RunLimits,
     now: impl FnOnce() -> Timestamp,
 ) -> ReconcileOutcome {
-    let (verdict, label) = match ending {
-        Ending::Success(Action { requeue, .. }) => success(requeue, now),
+    let (verdict, label) = match result {
+        Ok(action) => success(action.requeue, now),
         // After a terminal error no retry follows. The number of failures stays, because only a success forgets it.
-        Ending::Failed { terminal: true } => (Verdict::Settle, Label::Error),
+        Err(error) if error.is_terminal() => (Verdict::Settle, Label::Error),
         // CTRL-21: a request is given up when its last retry fails, and the next event begins with new retries.
-        _ if limits.is_last => (Verdict::Forget, Label::Error),
-        Ending::Failed { terminal: false } | Ending::Panicked | Ending::TimedOut => {
-            (Verdict::Backoff, Label::Error)
-        }
+        Err(_) if limits.is_last => (Verdict::Forget, Label::Error),
+        Err(_) => (Verdict::Backoff, Label::Error),
     };
+
     // CTRL-22: with an interval, the next run comes within the interval.
     let verdict = match (verdict, limits.at_least_every) {
         (Verdict::Forget, Some(most)) => Verdict::After(most),
@@ -63,16 +55,12 @@ pub(crate) fn outcome(
         (Verdict::After(delay), Some(most)) => Verdict::After(delay.min(most)),
         (verdict, _) => verdict,
     };
-    let (priority, failed) = match ending {
-        Ending::Success(action) => (action.priority, false),
-        Ending::Failed { terminal } => (None, !terminal),
-        Ending::Panicked | Ending::TimedOut => (None, true),
-    };
+    let wants_retry = result.as_ref().is_err_and(|error| !error.is_terminal());
     ReconcileOutcome {
         verdict,
         label,
-        priority,
-        gave_up: failed && limits.is_last,
+        priority: result.as_ref().ok().and_then(|action| action.priority),
+        gave_up: wants_retry && limits.is_last,
     }
 }
 
@@ -91,56 +79,60 @@ fn success(requeue: Option<Requeue>, now: impl FnOnce() -> Timestamp) -> (Verdic
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::NoResult;
+
+    fn failed() -> Result<Action, Error> {
+        Err(Error::msg("not yet"))
+    }
+
+    fn terminal() -> Result<Action, Error> {
+        Err(Error::msg("never").terminal())
+    }
+
+    fn panicked() -> Result<Action, Error> {
+        Err(NoResult::Panicked("on purpose".to_owned()).into())
+    }
+
+    fn timed_out() -> Result<Action, Error> {
+        Err(NoResult::TimedOut.into())
+    }
 
     #[test]
     fn every_ending_has_its_verdict() {
         let now = Timestamp::from_second(1_000).unwrap();
-        let at =
-            |second| Ending::Success(Action::requeue_at(Timestamp::from_second(second).unwrap()));
+        let at = |second| Ok(Action::requeue_at(Timestamp::from_second(second).unwrap()));
         let seconds = Duration::from_secs;
         let table = [
+            (Ok(Action::done()), Verdict::Forget, Label::Success),
             (
-                Ending::Success(Action::done()),
-                Verdict::Forget,
-                Label::Success,
-            ),
-            (
-                Ending::Success(Action::requeue_after(seconds(9))),
+                Ok(Action::requeue_after(seconds(9))),
                 Verdict::After(seconds(9)),
                 Label::RequeueAfter,
             ),
             (
-                Ending::Success(Action::requeue_after(Duration::MAX)),
+                Ok(Action::requeue_after(Duration::MAX)),
                 Verdict::After(Duration::MAX),
                 Label::RequeueAfter,
             ),
             (at(1_060), Verdict::After(seconds(60)), Label::RequeueAfter),
             (at(940), Verdict::After(Duration::ZERO), Label::RequeueAfter),
-            (
-                Ending::Failed { terminal: false },
-                Verdict::Backoff,
-                Label::Error,
-            ),
-            (
-                Ending::Failed { terminal: true },
-                Verdict::Settle,
-                Label::Error,
-            ),
-            (Ending::Panicked, Verdict::Backoff, Label::Error),
-            (Ending::TimedOut, Verdict::Backoff, Label::Error),
+            (failed(), Verdict::Backoff, Label::Error),
+            (terminal(), Verdict::Settle, Label::Error),
+            (panicked(), Verdict::Backoff, Label::Error),
+            (timed_out(), Verdict::Backoff, Label::Error),
         ];
-        for (ending, verdict, label) in table {
+        for (result, verdict, label) in table {
             let expected = ReconcileOutcome {
                 verdict,
                 label,
                 priority: None,
                 gave_up: false,
             };
-            let ended = outcome(ending, RunLimits::default(), || now);
-            assert_eq!(ended, expected, "{ending:?}");
+            let ended = outcome(&result, RunLimits::default(), || now);
+            assert_eq!(ended, expected, "{result:?}");
         }
         let low = Action::done().priority(Priority::LOW);
-        let ended = outcome(Ending::Success(low), RunLimits::default(), || now);
+        let ended = outcome(&Ok(low), RunLimits::default(), || now);
         assert_eq!(ended.priority, Some(Priority::LOW));
     }
 
@@ -152,18 +144,18 @@ mod tests {
             at_least_every: None,
         };
         let table = [
-            (Ending::Success(Action::done()), Verdict::Forget, false),
-            (Ending::Failed { terminal: true }, Verdict::Settle, false),
-            (Ending::Failed { terminal: false }, Verdict::Forget, true),
-            (Ending::Panicked, Verdict::Forget, true),
-            (Ending::TimedOut, Verdict::Forget, true),
+            (Ok(Action::done()), Verdict::Forget, false),
+            (terminal(), Verdict::Settle, false),
+            (failed(), Verdict::Forget, true),
+            (panicked(), Verdict::Forget, true),
+            (timed_out(), Verdict::Forget, true),
         ];
-        for (ending, verdict, gave_up) in table {
-            let ended = outcome(ending, last, || Timestamp::UNIX_EPOCH);
+        for (result, verdict, gave_up) in table {
+            let ended = outcome(&result, last, || Timestamp::UNIX_EPOCH);
             assert_eq!(
                 (ended.verdict, ended.gave_up),
                 (verdict, gave_up),
-                "{ending:?}"
+                "{result:?}"
             );
         }
     }
@@ -176,26 +168,23 @@ mod tests {
             is_last: false,
             at_least_every: Some(seconds(60)),
         };
-        let after = |delay| Ending::Success(Action::requeue_after(seconds(delay)));
+        let after = |delay| Ok(Action::requeue_after(seconds(delay)));
         let table = [
-            (Ending::Success(Action::done()), Verdict::After(seconds(60))),
+            (Ok(Action::done()), Verdict::After(seconds(60))),
             (after(59), Verdict::After(seconds(59))),
             (after(61), Verdict::After(seconds(60))),
-            (
-                Ending::Failed { terminal: true },
-                Verdict::SettleAfter(seconds(60)),
-            ),
-            (Ending::Failed { terminal: false }, Verdict::Backoff),
+            (terminal(), Verdict::SettleAfter(seconds(60))),
+            (failed(), Verdict::Backoff),
         ];
-        for (ending, verdict) in table {
-            let ended = outcome(ending, most, || Timestamp::UNIX_EPOCH);
-            assert_eq!(ended.verdict, verdict, "{ending:?}");
+        for (result, verdict) in table {
+            let ended = outcome(&result, most, || Timestamp::UNIX_EPOCH);
+            assert_eq!(ended.verdict, verdict, "{result:?}");
         }
         let last = RunLimits {
             is_last: true,
             ..most
         };
-        let ended = outcome(Ending::Panicked, last, || Timestamp::UNIX_EPOCH);
+        let ended = outcome(&panicked(), last, || Timestamp::UNIX_EPOCH);
         assert_eq!(
             (ended.verdict, ended.label),
             (Verdict::After(seconds(60)), Label::Error)

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use futures::future::{FutureExt as _, join_all};
 use steersman_client::{Client, WriteObserver};
+use steersman_informer::clock::{at, now};
 use steersman_object::Kind;
 use steersman_workqueue::{Metrics as QueueMetrics, Queue};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::clock::{at, now};
 use crate::context::changes::PendingChanges;
 use crate::context::declared::DeclaredKinds;
 use crate::context::loop_watch::LoopWatch;
@@ -25,7 +25,7 @@ use crate::error::ControllerError;
 use crate::lifecycle::{Lifecycle, LifecycleEvent, LifecycleStep};
 use crate::limit::{LimitUser, ReconcileLimit};
 use crate::metrics::sources::SourceMetrics;
-use crate::metrics::{Metrics, PermitMetrics};
+use crate::metrics::{Metrics, PermitMetrics, Registrar};
 use crate::options::Options;
 use crate::reconcile::BoxReconciler;
 use crate::request::RequestKey;
@@ -96,13 +96,18 @@ fn watch<R: RequestKey>(
     let settings = start.defaults.resolve(&name, &options.settings);
     // Without a registry of the caller, the metrics go to a registry that is never read.
     let registry = start.registry.clone().unwrap_or_default();
-    let user = |limit: &ReconcileLimit| Ok(limit.user(PermitMetrics::new(&name, &registry)?));
+    let registrar = Registrar {
+        controller: &name,
+        registry: &registry,
+    };
+    let user = |limit: &ReconcileLimit| Ok(limit.user(PermitMetrics::new(&registrar)?));
     let limit = start.defaults.limit.as_ref().map(user).transpose();
     let limit = limit.map_err(|source: prometheus::Error| unregistered(&name, source))?;
-    let metrics = Metrics::new(&status, &registry).map_err(|source| unregistered(&name, source))?;
+    let metrics =
+        Metrics::new(&registrar, &status).map_err(|source| unregistered(&name, source))?;
     metrics.workers(settings.max_concurrent_reconciles);
     let source_metrics =
-        SourceMetrics::new(&name, &registry).map_err(|source| unregistered(&name, source))?;
+        SourceMetrics::new(&registrar).map_err(|source| unregistered(&name, source))?;
     let mut queue_options = options.queue(&name, &settings).record_times();
     if start.registry.is_some() {
         let metrics = QueueMetrics::new(&registry, &name);

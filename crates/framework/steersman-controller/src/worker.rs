@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures::future::FutureExt;
 use prometheus::IntGauge;
+use steersman_informer::clock::now;
 use steersman_object::{Jitter, Kind, panic_text};
 use steersman_workqueue::{Causes, Queue, ShutDown, Ticket};
 use tokio::time::{Instant, timeout};
@@ -18,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 use crate::action::Action;
-use crate::clock::now;
 use crate::context::changes::PendingChanges;
 use crate::context::loop_watch::LoopWatch;
 use crate::context::reason::{EVENT, RunReason};
@@ -27,7 +27,7 @@ use crate::error::{Error, NoResult};
 use crate::limit::{LimitUser, Permit};
 use crate::metrics::Metrics;
 use crate::options::ResolvedSettings;
-use crate::outcome::{Ending, RunLimits, outcome};
+use crate::outcome::{RunLimits, outcome};
 use crate::reconcile::{BoxReconciler, Reconciler};
 use crate::request::{ClusterName, RequestKey, requested_object};
 use crate::status::recent::ReconcileResult;
@@ -54,12 +54,6 @@ pub(crate) struct Worker<R: RequestKey> {
     pub(crate) work: Arc<Work<R>>,
     /// The context of the current reconcile; before the first reconcile, the context of the controller.
     pub(crate) context: Context,
-}
-
-enum Ended {
-    Returned(Result<Action, Error>),
-    Panicked(String),
-    TimedOut,
 }
 
 /// Keeps a reconcile counted in the gauge of active reconciles until this value is dropped, also if its task is
@@ -122,10 +116,10 @@ impl<R: RequestKey> Worker<R> {
         let start = Instant::now();
         async {
             tracing::debug!(reason = %self.context.reason(), "reconcile begins");
-            let ended = self.reconcile(ticket.key().clone()).await;
+            let result = self.reconcile(ticket.key().clone()).await;
             let time = start.elapsed();
-            self.report(ticket.key(), &ended).await;
-            self.finish(ticket, &ended, time);
+            self.report(ticket.key(), &result).await;
+            self.finish(ticket, &result, time);
         }
         .instrument(span)
         .await;
@@ -173,46 +167,33 @@ impl<R: RequestKey> Worker<R> {
         }
     }
 
-    async fn reconcile(&self, request: R) -> Ended {
+    /// Calls the reconciler. The error of a panic, and of a reconcile that was dropped past its deadline, is a
+    /// [`NoResult`].
+    async fn reconcile(&self, request: R) -> Result<Action, Error> {
         // CTRL-2: both the call of the reconciler and the returned future may panic, so both are in the block. The
         // author of a reconciler is responsible for its state after a panic, so `AssertUnwindSafe` is used.
         let run = async { self.work.reconciler.reconcile(&self.context, request).await };
         let run = AssertUnwindSafe(run).catch_unwind();
         let Some(deadline) = self.work.settings.deadline else {
-            return Ended::new(run.await);
+            return result_of(run.await);
         };
         let mut run = Box::pin(run);
         if let Ok(end) = timeout(deadline, &mut run).await {
-            return Ended::new(end);
+            return result_of(end);
         }
         self.work.metrics.timeouts.inc();
         self.context.cancel();
         if let Ok(end) = timeout(self.work.settings.deadline_grace, &mut run).await {
-            return Ended::new(end);
+            return result_of(end);
         }
-        match catch_unwind(AssertUnwindSafe(move || drop(run))) {
-            Ok(()) => Ended::TimedOut,
-            Err(payload) => Ended::Panicked(panic_text(&*payload).to_owned()),
-        }
+        let dropped = catch_unwind(AssertUnwindSafe(move || drop(run)));
+        result_of(dropped.map(|()| Err(NoResult::TimedOut.into())))
     }
 
     /// Calls the hook for failed reconciles (CTRL-23). The request does not run again until the hook has returned.
-    async fn report(&self, request: &R, ended: &Ended) {
-        let Some(on_error) = &self.work.hooks.on_error else {
+    async fn report(&self, request: &R, result: &Result<Action, Error>) {
+        let (Some(on_error), Err(error)) = (&self.work.hooks.on_error, result) else {
             return;
-        };
-        let made;
-        let error = match ended {
-            Ended::Returned(Ok(_)) => return,
-            Ended::Returned(Err(error)) => error,
-            Ended::Panicked(message) => {
-                made = NoResult::Panicked(message.clone()).into();
-                &made
-            }
-            Ended::TimedOut => {
-                made = NoResult::TimedOut.into();
-                &made
-            }
         };
         let report = AssertUnwindSafe(on_error(&self.context, request, error)).catch_unwind();
         match timeout(self.work.settings.deadline_grace, report).await {
@@ -245,26 +226,18 @@ impl<R: RequestKey> Worker<R> {
         }
     }
 
-    fn finish(&self, mut ticket: Ticket<R>, ended: &Ended, time: Duration) {
+    fn finish(&self, mut ticket: Ticket<R>, result: &Result<Action, Error>, time: Duration) {
         let attempt = ticket.attempts();
-        let ending = match ended {
-            Ended::Returned(Ok(action)) => Ending::Success(*action),
-            Ended::Returned(Err(error)) => Ending::Failed {
-                terminal: error.is_terminal(),
-            },
-            Ended::Panicked(_) => Ending::Panicked,
-            Ended::TimedOut => Ending::TimedOut,
-        };
         let limits = self.limits(ticket.key());
-        let outcome = outcome(ending, limits, || self.context.now());
+        let outcome = outcome(result, limits, || self.context.now());
         // The reconcile is counted before its ticket ends, because the ticket's end has visible effects, such as the
         // next run of the request, and the metrics must not lag behind them.
         self.work.metrics.ended(outcome.label, time);
-        match ending {
-            Ending::Success(_) => {}
-            Ending::Failed { terminal } => self.work.metrics.failed(terminal),
-            Ending::Panicked => self.work.metrics.panicked(),
-            Ending::TimedOut => self.work.metrics.errors.inc(),
+        if let Err(error) = result {
+            match error.downcast_ref() {
+                Some(NoResult::Panicked(_)) => self.work.metrics.panicked(),
+                _ => self.work.metrics.failed(error.is_terminal()),
+            }
         }
         if outcome.gave_up {
             self.work.metrics.gave_up.inc();
@@ -274,64 +247,19 @@ impl<R: RequestKey> Worker<R> {
         }
         let request = ticket.key().clone();
         let next_in = ticket.end(outcome.verdict);
-        ended.log(attempt, next_in, outcome.gave_up);
+        if let Err(error) = result {
+            log_failure(error, attempt, next_in, outcome.gave_up);
+        }
         self.work.recent.keep(Kept {
             id: self.context.reconcile_id(),
             request,
             reason: self.context.reason().clone(),
             attempt,
-            result: ended.result(),
+            result: recent_result(result),
             time,
             ended: now(),
             next_in,
         });
-    }
-}
-
-// === impl Ended ===
-
-impl Ended {
-    fn new(end: std::thread::Result<Result<Action, Error>>) -> Self {
-        match end {
-            Ok(result) => Self::Returned(result),
-            Err(payload) => Self::Panicked(panic_text(&*payload).to_owned()),
-        }
-    }
-
-    fn result(&self) -> ReconcileResult {
-        match self {
-            Self::Returned(Ok(_)) => ReconcileResult::Success,
-            Self::Returned(Err(error)) => ReconcileResult::Failed(error.chain()),
-            Self::Panicked(message) => ReconcileResult::Panicked(message.clone()),
-            Self::TimedOut => ReconcileResult::TimedOut,
-        }
-    }
-
-    // Logs a failed reconcile. The log line does not name the request and the reconcile id, because the span has both.
-    fn log(&self, attempt: u32, next_in: Option<Duration>, gave_up: bool) {
-        let retry_in = next_in.map(tracing::field::debug);
-        // A field with the value `None` is left out of the log line.
-        let last_attempt = gave_up.then_some(true);
-        match self {
-            Self::Returned(Ok(_)) => {}
-            Self::Returned(Err(error)) if error.is_terminal() => {
-                tracing::error!(error = %error.chain(), attempt, "reconcile failed and is not retried");
-            }
-            Self::Returned(Err(error)) => {
-                tracing::error!(error = %error.chain(), attempt, retry_in, last_attempt, "reconcile failed");
-            }
-            Self::Panicked(message) => {
-                tracing::error!(panic = %message, attempt, retry_in, last_attempt, "reconcile panicked");
-            }
-            Self::TimedOut => {
-                tracing::error!(
-                    attempt,
-                    retry_in,
-                    last_attempt,
-                    "reconcile was dropped: it went on past its deadline and the grace after it"
-                );
-            }
-        }
     }
 }
 
@@ -340,5 +268,45 @@ impl Ended {
 impl Drop for Active<'_> {
     fn drop(&mut self) {
         self.0.dec();
+    }
+}
+
+/// Returns the result of a reconcile that has ended; the error of a panic is [`NoResult::Panicked`].
+fn result_of(end: std::thread::Result<Result<Action, Error>>) -> Result<Action, Error> {
+    end.unwrap_or_else(|payload| Err(NoResult::Panicked(panic_text(&*payload).to_owned()).into()))
+}
+
+fn recent_result(result: &Result<Action, Error>) -> ReconcileResult {
+    let Err(error) = result else {
+        return ReconcileResult::Success;
+    };
+    match error.downcast_ref() {
+        Some(NoResult::Panicked(message)) => ReconcileResult::Panicked(message.clone()),
+        Some(NoResult::TimedOut) => ReconcileResult::TimedOut,
+        None => ReconcileResult::Failed(error.chain()),
+    }
+}
+
+/// Logs a failed reconcile. The log line does not name the request and the reconcile id, because the span has both.
+fn log_failure(error: &Error, attempt: u32, next_in: Option<Duration>, gave_up: bool) {
+    let retry_in = next_in.map(tracing::field::debug);
+    // A field with the value `None` is left out of the log line.
+    let last_attempt = gave_up.then_some(true);
+    match error.downcast_ref() {
+        Some(NoResult::Panicked(message)) => {
+            tracing::error!(panic = %message, attempt, retry_in, last_attempt, "reconcile panicked");
+        }
+        Some(NoResult::TimedOut) => tracing::error!(
+            attempt,
+            retry_in,
+            last_attempt,
+            "reconcile was dropped: it went on past its deadline and the grace after it"
+        ),
+        None if error.is_terminal() => {
+            tracing::error!(error = %error.chain(), attempt, "reconcile failed and is not retried");
+        }
+        None => {
+            tracing::error!(error = %error.chain(), attempt, retry_in, last_attempt, "reconcile failed");
+        }
     }
 }

@@ -230,7 +230,7 @@ impl Crds {
     /// Cancel safe.
     pub async fn confirmed(&self) {
         if !self.list.is_empty() {
-            self.board.confirmed().await;
+            self.board.confirmed.cancelled().await;
         }
     }
 

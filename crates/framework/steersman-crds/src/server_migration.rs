@@ -9,13 +9,9 @@ use steersman_object::{Gvk, Kind, ObjectKey, json_items, json_text};
 use tokio::time::{Instant, sleep};
 use tracing::info;
 
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum ServerMigration {
-    /// Every object is stored in the stored version.
-    Succeeded,
-    /// The server does not migrate, for this reason.
-    Unavailable(String),
-}
+/// The end of a migration by the server: every object is stored in the stored version, or the reason why the server does
+/// not migrate.
+pub(crate) type ServerMigration = Result<(), String>;
 
 const GROUP: &str = "storagemigration.k8s.io";
 const KIND: &str = "StorageVersionMigration";
@@ -36,7 +32,7 @@ const LONGEST: usize = 220;
 ///
 /// # Errors
 ///
-/// The error of a failed request. If the server refuses the migration, the result is [`ServerMigration::Unavailable`].
+/// The error of a failed request. A refusal of the server is in the [`ServerMigration`].
 ///
 /// # Cancel safety
 ///
@@ -49,8 +45,7 @@ pub(crate) async fn migrate(
     generation: i64,
 ) -> Result<ServerMigration, Error> {
     let Some(migrations) = served(client, mapper).await? else {
-        let problem = format!("the server does not serve {KIND}");
-        return Ok(ServerMigration::Unavailable(problem));
+        return Ok(Err(format!("the server does not serve {KIND}")));
     };
     let prefix: String = definition.chars().take(LONGEST).collect();
     let key = ObjectKey::cluster_scoped(format!("{prefix}-{generation}"));
@@ -63,20 +58,15 @@ pub(crate) async fn migrate(
         ),
         Err(error) if error.is_already_exists() => {}
         Err(error) if error.is_transport() || error.is_throttled() => return Err(error),
-        Err(error) => return Ok(ServerMigration::Unavailable(error.to_string())),
+        Err(error) => return Ok(Err(error.to_string())),
     }
     let (begun, mut last_line) = (Instant::now(), Instant::now());
     loop {
         let migration = match migrations.get_opt(&key).await {
             Ok(Some(migration)) => migration,
-            Ok(None) => {
-                let problem = "the StorageVersionMigration was deleted".to_owned();
-                return Ok(ServerMigration::Unavailable(problem));
-            }
+            Ok(None) => return Ok(Err("the StorageVersionMigration was deleted".to_owned())),
             // Without the permission to read the migration, the operator could not see its end.
-            Err(error) if error.is_forbidden() => {
-                return Ok(ServerMigration::Unavailable(error.to_string()));
-            }
+            Err(error) if error.is_forbidden() => return Ok(Err(error.to_string())),
             Err(error) => return Err(error),
         };
         if last_line.elapsed() >= BETWEEN_LINES {
@@ -91,14 +81,13 @@ pub(crate) async fn migrate(
         }
         let is = |kind: &str| condition(&migration.data, kind);
         let outcome = if is("Succeeded").is_some() {
-            Some(ServerMigration::Succeeded)
+            Some(Ok(()))
         } else if let Some(message) = is("Failed") {
             let problem = format!("the StorageVersionMigration failed: {message}");
-            Some(ServerMigration::Unavailable(problem))
+            Some(Err(problem))
         } else if is("Running").is_none() && begun.elapsed() >= UNTIL_BEGUN {
             let seconds = UNTIL_BEGUN.as_secs();
-            let problem = format!("the server began no migration in {seconds} s");
-            Some(ServerMigration::Unavailable(problem))
+            Some(Err(format!("the server began no migration in {seconds} s")))
         } else {
             None
         };

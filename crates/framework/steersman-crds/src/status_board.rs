@@ -46,11 +46,6 @@ impl StatusBoard {
         let _ = statuses.wait_for(are_usable).await;
     }
 
-    /// Waits until the leader of this process has installed every definition. Cancel safe.
-    pub(crate) async fn confirmed(&self) {
-        self.confirmed.cancelled().await;
-    }
-
     /// Returns whether the leader in this process has changed the definition on the server.
     pub(crate) fn has_changed(&self, name: &str) -> bool {
         self.changed.lock().contains(name)

@@ -56,7 +56,6 @@ pub(crate) fn versions(definition: &Value) -> Vec<&Value> {
     json_items(&definition["spec"]["versions"]).collect()
 }
 
-/// Returns the version in which the definition stores objects.
 pub(crate) fn stored_version(definition: &Value) -> Option<&Value> {
     let mut versions = json_items(&definition["spec"]["versions"]);
     versions.find(|version| version["storage"] == true)

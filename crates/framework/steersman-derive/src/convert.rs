@@ -25,14 +25,9 @@ pub(crate) struct ConversionStep<'a> {
 }
 
 impl ConversionStep<'_> {
-    /// Returns whether the step leads to a newer version.
-    fn is_upgrade(self) -> bool {
-        self.from < self.to
-    }
-
     /// Returns the first value in a step to a newer version, and the second in a step to an older version.
     fn by_direction<'v, T: ?Sized>(self, upgrade: &'v T, downgrade: &'v T) -> &'v T {
-        if self.is_upgrade() {
+        if self.from < self.to {
             upgrade
         } else {
             downgrade
@@ -144,7 +139,6 @@ impl ConversionStep<'_> {
                 let dot = if prefix.is_empty() { "" } else { "." };
                 format!("{prefix}{dot}{name}")
             }
-            None if prefix.is_empty() => String::new(),
             None => prefix.to_owned(),
         };
         if let Some(change) = field.history.change(self.at()) {

@@ -31,7 +31,7 @@ pub(crate) type GoneWhen<K> = dyn Fn(Option<&K>) -> bool + Send + Sync;
 pub struct Child<K> {
     pub(crate) kind: Kind,
     /// The document to apply, or the error of its encoding.
-    pub(crate) document: Result<Value, serde_json::Error>,
+    pub(crate) document: Result<Value, ClientError>,
     pub(crate) after: Vec<usize>,
     pub(crate) ready_when: Option<Box<ReadyWhen<K>>>,
 }
@@ -63,20 +63,21 @@ impl<K: TypedObject> Child<K> {
     /// A part has exactly the fields to apply. A whole struct also has its required fields, such as the empty
     /// `selector` of a Deployment.
     pub fn part(part: &impl Serialize) -> Self {
-        Self::new(Kind::of::<K>(), part)
+        Self::of_kind(&Kind::of::<K>(), part)
     }
 }
 
 impl<K: Object> Child<K> {
     /// Makes a child of an object, or a part of an object, for a kind that is known at run time.
     pub fn of_kind(kind: &Kind, part: &impl Serialize) -> Self {
-        Self::new(kind.clone(), part)
-    }
-
-    fn new(kind: Kind, part: &impl Serialize) -> Self {
+        let document = serde_json::to_value(part).map_err(|source| ClientError::Encode {
+            kind: kind.clone(),
+            key: ObjectKey::cluster_scoped(""),
+            source,
+        });
         Self {
-            kind,
-            document: serde_json::to_value(part),
+            kind: kind.clone(),
+            document,
             after: Vec::new(),
             ready_when: None,
         }
@@ -133,13 +134,5 @@ impl<K: Object> AbsentChild<K> {
     ) -> Self {
         self.gone_when = Some(Box::new(is_gone));
         self
-    }
-}
-
-pub(crate) fn encode_error(kind: &Kind, source: serde_json::Error) -> ClientError {
-    ClientError::Encode {
-        kind: kind.clone(),
-        key: ObjectKey::cluster_scoped(""),
-        source,
     }
 }

@@ -11,9 +11,9 @@ use crate::readiness::Readiness;
 
 /// The reason of `Ready` when all children are ready.
 const CHILDREN_READY: &str = "ChildrenReady";
-/// The reason while some child is not ready yet and needs no help.
+/// The reason of `Ready` and `Reconciling` while a child is not ready and needs no help.
 const CHILDREN_IN_PROGRESS: &str = "ChildrenInProgress";
-/// The reason when a child cannot become ready without help.
+/// The reason of `Ready` and `Stalled` when a child cannot become ready without help.
 const CHILD_FAILED: &str = "ChildFailed";
 
 /// The number of children that the message of a condition names.

@@ -17,6 +17,8 @@ use crate::readiness::Readiness;
 /// The number of attempts to delete a child that changes between the read and the delete.
 const DELETE_ATTEMPTS: u32 = 3;
 
+#[derive(derive_more::Debug)]
+#[debug("{kind} {key}")]
 pub(crate) struct ChildMember {
     pub(crate) kind: Kind,
     pub(crate) key: ObjectKey,
@@ -45,12 +47,6 @@ pub(crate) struct Processed {
     pub(crate) state: ChildState,
     pub(crate) readiness: Option<Readiness>,
     pub(crate) object: Option<FoundObject>,
-}
-
-enum AppliedChild<K> {
-    Ensured(Ensured<K>),
-    /// The child is being deleted, so nothing was applied.
-    Terminating(Arc<K>),
 }
 
 impl ChildMember {
@@ -132,7 +128,7 @@ async fn apply<K: Object>(
     let found = client.get_opt(target.key).await?;
     *known = target.known_child(found.as_ref());
     let document = document?;
-    let applied = match apply_to(target, &client, found, &document).await {
+    let (state, object) = match apply_to(target, &client, found, &document).await {
         // The cache is outdated, or a selector of the cache hides the object: the object is read from the server.
         Err(ClientError::NotAsFound { .. }) => {
             let found = client.live().get_opt(target.key).await?.map(Arc::new);
@@ -141,25 +137,8 @@ async fn apply<K: Object>(
         }
         applied => applied?,
     };
-    let ensured = match applied {
-        AppliedChild::Ensured(ensured) => ensured,
-        AppliedChild::Terminating(existing) => {
-            return Ok(Processed::new(
-                ChildState::Terminating,
-                Readiness::Terminating,
-                Some(FoundObject(existing)),
-            ));
-        }
-    };
-    let state = match &ensured {
-        Ensured::Unchanged(_) => ChildState::Unchanged,
-        ensured => ChildState::Applied {
-            created: matches!(ensured, Ensured::Created(_)),
-        },
-    };
-    let readiness = readiness(target.kind, ready_when.as_deref(), ensured.object());
-    let object = FoundObject(ensured.into_object());
-    Ok(Processed::new(state, readiness, Some(object)))
+    let readiness = readiness(target.kind, ready_when.as_deref(), &*object);
+    Ok(Processed::new(state, readiness, Some(FoundObject(object))))
 }
 
 /// Applies a child: to the object that was found, or as a new object if none was found.
@@ -173,23 +152,27 @@ async fn apply_to<K: Object>(
     client: &KindClient<K>,
     found: Option<Arc<K>>,
     document: &Value,
-) -> Result<AppliedChild<K>, ClientError> {
-    // SET-2: an object that the owner does not control is refused.
+) -> Result<(ChildState, Arc<K>), ClientError> {
     if let Some(existing) = &found {
+        // SET-2: an object that the owner does not control is refused.
         target.owner.check_own(&**existing)?;
-    }
-    match found {
-        Some(existing) if existing.is_being_deleted() => Ok(AppliedChild::Terminating(existing)),
-        // SET-5: nothing is sent if the child is as it was applied.
-        found => {
-            let ensured = client
-                .apply_part(document)
-                .only_to(found.as_deref())
-                .if_changed()
-                .await?;
-            Ok(AppliedChild::Ensured(ensured))
+        if existing.is_being_deleted() {
+            return Ok((ChildState::Terminating, Arc::clone(existing)));
         }
     }
+    // SET-5: nothing is sent if the child is as it was applied.
+    let ensured = client
+        .apply_part(document)
+        .only_to(found.as_deref())
+        .if_changed()
+        .await?;
+    let state = match &ensured {
+        Ensured::Unchanged(_) => ChildState::Unchanged,
+        ensured => ChildState::Applied {
+            created: matches!(ensured, Ensured::Created(_)),
+        },
+    };
+    Ok((state, ensured.into_object()))
 }
 
 async fn delete_absent<K: Object>(

@@ -1,11 +1,9 @@
 //! Handle: a desired set: the children that an owner shall have.
 
-use std::fmt;
-
 use steersman_client::Client;
 use steersman_object::{AsObject, Kind, Object, ObjectKey, OwnedKinds, TypedObject};
 
-use crate::child::{AbsentChild, Child, encode_error};
+use crate::child::{AbsentChild, Child};
 use crate::child_id::ChildId;
 use crate::error::Error;
 use crate::inventory::OwnedKind;
@@ -31,6 +29,8 @@ const AT_ONCE: usize = 8;
 ///
 /// After a drop of [`apply`](Self::apply), a sent request still completes, and no other is sent. The next run
 /// continues.
+#[derive(derive_more::Debug)]
+#[debug("DesiredSet {{ owner: {:?}, children: {:?}, .. }}", plan.owner, plan.members)]
 #[must_use = "nothing is applied before `apply`"]
 pub struct DesiredSet {
     plan: SetPlan,
@@ -87,10 +87,9 @@ impl DesiredSet {
 
     /// Adds a child. Returns its id, for the children that come after it, and for the outcome.
     pub fn add<K: Object>(&mut self, child: Child<K>) -> ChildId<K> {
-        let kind = &child.kind;
-        let document = child.document.map_err(|source| encode_error(kind, source));
-        let complete = document.and_then(|document| self.plan.owner.complete(kind, document));
-        let (key, document) = match complete {
+        let owner = &self.plan.owner;
+        let complete = |document| owner.complete(&child.kind, document);
+        let (key, document) = match child.document.and_then(complete) {
             Ok((key, document)) => (key, Ok(document)),
             Err(refused) => (ObjectKey::cluster_scoped(""), Err(refused)),
         };
@@ -137,16 +136,5 @@ impl DesiredSet {
 impl OwnedKinds for DesiredSet {
     fn owns<K: TypedObject>(self) -> Self {
         self.owns::<K>()
-    }
-}
-
-impl fmt::Debug for DesiredSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let children = self.plan.members.iter();
-        let names = children.map(|child| format!("{} {}", child.kind, child.key));
-        f.debug_struct("DesiredSet")
-            .field("owner", &self.plan.owner)
-            .field("children", &names.collect::<Vec<_>>())
-            .finish_non_exhaustive()
     }
 }

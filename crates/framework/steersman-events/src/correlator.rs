@@ -60,7 +60,7 @@ pub(crate) struct Correlator {
     /// The instant before which no write begins.
     paused_until: Option<Instant>,
     pub(crate) closing: bool,
-    /// Numbers series and timers.
+    /// The last number that was given to a series or a timer.
     numbers: u64,
     seed: u64,
     limits: EventLimits,

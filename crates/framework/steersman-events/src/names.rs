@@ -1,5 +1,7 @@
 //! Machine: makes names and texts that events.k8s.io/v1 accepts.
 
+use steersman_api::names::is_qualified;
+
 /// The maximal length of a note in bytes (`NoteLengthLimit` of Kubernetes).
 pub(crate) const NOTE_LIMIT: usize = 1024;
 
@@ -42,11 +44,8 @@ fn is_subdomain_char(c: char) -> bool {
 /// Returns a valid `reportingController` for the name of a recorder: a qualified name, such as `website` or
 /// `example.com/website` (`validation.IsQualifiedName` of Kubernetes).
 pub(crate) fn reporting_controller(name: &str) -> String {
-    if let Some((prefix, name)) = name.split_once('/')
-        && is_subdomain(prefix)
-        && is_qualified(name)
-    {
-        return format!("{prefix}/{name}");
+    if name.contains('/') && is_qualified(name) {
+        return name.to_owned();
     }
     let is_kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let mut kept = name.replace(|c: char| !is_kept(c), "-");
@@ -57,23 +56,6 @@ pub(crate) fn reporting_controller(name: &str) -> String {
         "" => "operator".to_owned(),
         kept => kept.to_owned(),
     }
-}
-
-fn is_subdomain(text: &str) -> bool {
-    let is_label = |label: &str| {
-        let ends = |c: char| c != '-' && c != '.';
-        label.starts_with(ends) && label.ends_with(ends)
-    };
-    text.len() <= NAME_LIMIT && text.chars().all(is_subdomain_char) && text.split('.').all(is_label)
-}
-
-fn is_qualified(text: &str) -> bool {
-    let ends = |c: char| c.is_ascii_alphanumeric();
-    let inner = |c: char| ends(c) || matches!(c, '-' | '_' | '.');
-    text.len() <= QUALIFIED_LIMIT
-        && text.starts_with(ends)
-        && text.ends_with(ends)
-        && text.chars().all(inner)
 }
 
 pub(crate) fn reporting_instance(name: &str, host: &str) -> String {
@@ -90,6 +72,8 @@ pub(crate) fn reporting_instance(name: &str, host: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use steersman_api::names::is_subdomain;
+
     use super::*;
 
     /// EVENT-7: the server accepts every Event, whatever the names and texts are.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use k8s_openapi::jiff::Timestamp;
 use steersman_api::ClientConfig;
+use steersman_api::clock::now;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -18,7 +19,7 @@ use crate::metrics::EventMetrics;
 use crate::new_event::NewEvent;
 use crate::sender::send_events;
 use crate::series::EventSubject;
-use crate::shared::{PublisherState, SharedPublisher, now};
+use crate::shared::{PublisherState, SharedPublisher};
 
 /// Sends the events of all recorders of one program to one API server. Cheap to clone.
 ///

@@ -1,22 +1,20 @@
 //! Driver: the task that sends the events of one publisher.
 
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use k8s_openapi::api::events::v1::Event;
+use steersman_api::clock::at;
 use steersman_api::{Api, Error};
 use steersman_object::report;
 use tokio::sync::OnceCell;
-use tokio::time::sleep_until;
 
 use crate::correlator::WriteAnswer;
 use crate::series::{EventWrite, WriteVerb};
 use crate::shared::SharedPublisher;
 use crate::write_request::{meaning, request};
 
-/// The maximum number of concurrent requests.
 const CONCURRENT: usize = 4;
 
 /// How long the server may take until its response begins.
@@ -85,12 +83,5 @@ fn answered(shared: &SharedPublisher, write: &EventWrite, sent: Result<(), Error
             Some(lost) => shared.lost(lost, &error),
             None => tracing::debug!(error, "an Event was not written, and is tried again"),
         }
-    }
-}
-
-async fn at(deadline: Option<std::time::Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline.into()).await,
-        None => pending().await,
     }
 }

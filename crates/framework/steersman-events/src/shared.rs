@@ -5,9 +5,9 @@ use std::sync::{Arc, Weak};
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
 use steersman_api::ClientConfig;
+use steersman_api::clock::now;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 use crate::correlator::{Correlator, Lost};
 use crate::drop_log::DropLog;
@@ -106,9 +106,4 @@ impl SharedPublisher {
             metrics.written(verb, is_ok);
         }
     }
-}
-
-/// Returns the current time of tokio's clock, which tests can pause.
-pub(crate) fn now() -> std::time::Instant {
-    Instant::now().into_std()
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use steersman_api::clock::now;
 use steersman_api::{Error, ListWatch};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, sleep_until, timeout};
 
 use self::machine::{HealthMachine, NextStep, ServerReadiness, WITHIN};
-use crate::clock::now;
 
 pub(crate) use self::machine::Pause;
 

@@ -55,7 +55,6 @@
 //!
 //! # Reading order
 //!
-//! - `clock` gives the present instant.
 //! - [`error`], [`state`] and [`metrics`] are the vocabulary of the handles; `metrics::scrape` computes sums when
 //!   metrics are collected. [`transform`] has [`Transform`], a change of each object before it is stored.
 //! - [`health`] has [`ServerHealth`], the state of one server, which all informers of the server share.
@@ -81,7 +80,6 @@
 //! - `pipeline` is the wiring file of these parts; `pipeline::status` derives the state of the informer.
 //! - [`untyped_informer`] and [`informer`] have the handles.
 
-mod clock;
 pub mod error;
 pub mod state;
 pub mod metrics;
@@ -116,6 +114,8 @@ pub use key_state::{Identity, KeyState};
 pub use metrics::InformerMetrics;
 pub use options::{DecodeBatches, Failed, FailureAdvice, FirstVersion, InformerOptions, OnFailure};
 pub use state::{InformerState, Reason};
+#[doc(hidden)]
+pub use steersman_api::clock;
 pub use steersman_pack::Budget;
 pub use store::{EntryList, IndexedValue, LazyList, ObjectList, Store};
 pub use transform::Transform;

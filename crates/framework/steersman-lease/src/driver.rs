@@ -1,40 +1,28 @@
 //! Driver: runs the machine of one candidate: sends its requests, waits for its timers, and passes on commands.
 
-use std::future::{Future, pending, poll_fn};
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Instant;
 
 use k8s_openapi::api::coordination::v1::Lease;
+use steersman_api::clock::{at, now};
 use steersman_api::{Api, ProblemLog};
 use steersman_object::{panic_text, report};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{sleep_until, timeout_at};
+use tokio::time::timeout_at;
 use tracing::{debug, error, info, warn};
 
 use crate::abort::abort;
 use crate::machine::{
-    CandidateStatus, Command, ElectionMachine, ElectionStep, LeaseRequest, Reply,
+    CandidateStatus, Command, ElectionMachine, ElectionStep, LeaseRequest, Published, Reply,
 };
 use crate::metrics::ElectionMetrics;
 use crate::options::ElectionOptions;
-use crate::record::LeaseRecord;
 use crate::requests::LeaseRequests;
 use crate::status::{ElectionChange, Ending, LossReason};
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Published {
-    pub(crate) standing: CandidateStatus,
-    pub(crate) record: Option<LeaseRecord>,
-    pub(crate) uid: Option<String>,
-    pub(crate) changed: Option<Instant>,
-    pub(crate) last_error: Option<String>,
-    pub(crate) is_started: bool,
-    /// The instant at which the process is aborted if work still runs (LEASE-4).
-    pub(crate) work_limit: Option<Instant>,
-}
 
 type RequestInFlight = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
@@ -135,16 +123,7 @@ impl ElectionDriver {
 
     async fn elect(&mut self) {
         let options = self.options.clone();
-        let mut machine = ElectionMachine::new(
-            options.key.clone(),
-            options.identity.clone(),
-            options.given.labels.clone(),
-            options.given.timing,
-            options.given.seed,
-            now(),
-        )
-        .aborts(options.given.aborts)
-        .releases(options.given.releases);
+        let mut machine = ElectionMachine::new(&options, now());
         let mut in_flight: Option<RequestInFlight> = None;
         let mut api: Option<Api<Lease>> = None;
         loop {
@@ -226,15 +205,7 @@ impl ElectionDriver {
     /// Publishes the state of the machine, and reports changes to the log, the metrics and the hook.
     fn publish(&self, machine: &ElectionMachine) {
         let before = self.published.borrow().clone();
-        let after = Published {
-            standing: machine.standing(now()),
-            record: machine.record().cloned(),
-            uid: machine.uid().map(str::to_owned),
-            changed: machine.changed(),
-            last_error: machine.last_error().map(str::to_owned),
-            is_started: true,
-            work_limit: machine.work_limit(now()),
-        };
+        let after = machine.published(now());
         if let Some(metrics) = &self.metrics {
             let is_leader = matches!(after.standing, CandidateStatus::Leader(_));
             metrics.set(self.options.key.name(), is_leader, machine.slow_paths);
@@ -334,17 +305,5 @@ async fn next(
         biased;
         command = commands.recv() => Some(command.unwrap_or(Command::Abandon)),
         () = at(until) => None,
-    }
-}
-
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
-
-/// Waits until an instant; without an instant, for ever. Cancel safe.
-pub(crate) async fn at(until: Option<Instant>) {
-    match until {
-        Some(until) => sleep_until(until.into()).await,
-        None => pending().await,
     }
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use steersman_api::clock::at;
 use steersman_api::{ClientConfig, ProblemLog};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::driver::{ElectionDriver, Published, at};
+use crate::driver::ElectionDriver;
 use crate::error::Error;
-use crate::machine::{CandidateStatus, Command};
+use crate::machine::{CandidateStatus, Command, Published};
 use crate::metrics::ElectionMetrics;
 use crate::options::{ElectionOptions, LeaderElection};
 use crate::requests::LeaseRequests;
@@ -123,8 +124,11 @@ impl Elector {
             tokio::spawn(driver.run());
             return Ok(());
         }
-        let watched = self.leadership.published.clone();
-        let watchdog = Watchdog::new(watched, self.options.clone(), &self.work);
+        let watchdog = Watchdog {
+            published: self.leadership.published.clone(),
+            options: self.options.clone(),
+            work_ended: Arc::clone(&self.work.ended),
+        };
         // The watchdog starts first, and ends itself if the elector cannot be started.
         let watching = match self.options.given.aborts {
             true => run_on_a_thread("lease-watchdog", watchdog.run()),

@@ -8,6 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use steersman_object::{Jitter, ObjectKey};
 
 use crate::candidacy::{Candidacy, Claim};
+use crate::options::ElectionOptions;
 use crate::record::{LeaseRecord, add_labels, empty_lease};
 use crate::status::{Ending, LossReason};
 use crate::term_clock::TermClock;
@@ -82,7 +83,6 @@ enum ElectionStage {
     Ended(Ending),
 }
 
-/// The term of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Term {
     /// When the last successful renewal was sent.
@@ -148,26 +148,34 @@ pub(crate) enum CandidateStatus {
     Ended(Ending),
 }
 
+/// The state of an election that its handles and the watchdog read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Published {
+    pub(crate) standing: CandidateStatus,
+    pub(crate) record: Option<LeaseRecord>,
+    pub(crate) uid: Option<String>,
+    pub(crate) changed: Option<Instant>,
+    pub(crate) last_error: Option<String>,
+    pub(crate) is_started: bool,
+    /// The instant at which the process is aborted if work still runs (LEASE-4).
+    pub(crate) work_limit: Option<Instant>,
+}
+
 impl ElectionMachine {
-    pub(crate) fn new(
-        key: ObjectKey,
-        identity: String,
-        labels: BTreeMap<String, String>,
-        timing: Timing,
-        seed: u64,
-        now: Instant,
-    ) -> Self {
+    pub(crate) fn new(options: &ElectionOptions, now: Instant) -> Self {
+        let given = &options.given;
+        let timing = given.timing;
         Self {
-            key,
-            labels,
+            key: options.key.clone(),
+            labels: given.labels.clone(),
             timing,
             policy: Policy {
-                aborts: true,
-                releases: true,
+                aborts: given.aborts,
+                releases: given.releases,
             },
-            jitter: Jitter::new(seed),
+            jitter: Jitter::new(given.seed),
             began: now,
-            candidacy: Candidacy::new(identity, timing.lease_seconds()),
+            candidacy: Candidacy::new(options.identity.clone(), timing.lease_seconds()),
             stage: ElectionStage::Standby,
             sent: None,
             next: now,
@@ -183,16 +191,6 @@ impl ElectionMachine {
             slow_paths: 0,
             last_error: None,
         }
-    }
-
-    pub(crate) fn aborts(mut self, aborts: bool) -> Self {
-        self.policy.aborts = aborts;
-        self
-    }
-
-    pub(crate) fn releases(mut self, releases: bool) -> Self {
-        self.policy.releases = releases;
-        self
     }
 
     /// Returns the step of the driver at `now`. `wall` is the time to write into the Lease.
@@ -282,7 +280,7 @@ impl ElectionMachine {
     /// Returns the request that writes a record: an update, or a create if the Lease is absent.
     fn write(&self, record: &LeaseRecord, now: Instant) -> LeaseRequest {
         let mut lease = self.replacement(record);
-        TermClock::new(now.saturating_duration_since(self.began)).write(record, &mut lease);
+        TermClock(now.saturating_duration_since(self.began)).write(record, &mut lease);
         match self.candidacy.observed() {
             Some(_) => LeaseRequest::Replace(Box::new(lease)),
             None => LeaseRequest::Create(Box::new(lease)),
@@ -330,7 +328,20 @@ impl ElectionMachine {
         }
     }
 
-    pub(crate) fn standing(&self, now: Instant) -> CandidateStatus {
+    pub(crate) fn published(&self, now: Instant) -> Published {
+        let observed = self.candidacy.observed();
+        Published {
+            standing: self.standing(now),
+            record: observed.map(|observed| observed.record.clone()),
+            uid: observed.and_then(|observed| observed.lease.metadata.uid.clone()),
+            changed: self.changed(),
+            last_error: self.last_error.clone(),
+            is_started: true,
+            work_limit: self.work_limit(now),
+        }
+    }
+
+    fn standing(&self, now: Instant) -> CandidateStatus {
         match &self.stage {
             ElectionStage::Leading(term) if term.works_from <= now => {
                 CandidateStatus::Leader(self.lost_at(*term))
@@ -351,7 +362,7 @@ impl ElectionMachine {
     }
 
     /// Returns the instant at which the process is aborted if work still runs; `None` if none can run (LEASE-4).
-    pub(crate) fn work_limit(&self, now: Instant) -> Option<Instant> {
+    fn work_limit(&self, now: Instant) -> Option<Instant> {
         match self.stage {
             ElectionStage::Leading(term) if term.works_from <= now => {
                 let limit = self.lost_at(term) + self.timing.stop_limit();
@@ -362,25 +373,12 @@ impl ElectionMachine {
         }
     }
 
-    pub(crate) fn record(&self) -> Option<&LeaseRecord> {
-        self.candidacy.observed().map(|observed| &observed.record)
-    }
-
-    pub(crate) fn uid(&self) -> Option<&str> {
-        let observed = self.candidacy.observed();
-        observed.and_then(|observed| observed.lease.metadata.uid.as_deref())
-    }
-
     /// Returns when a leader sent its last renewal, or when a standby saw the Lease change.
-    pub(crate) fn changed(&self) -> Option<Instant> {
+    fn changed(&self) -> Option<Instant> {
         match self.stage {
             ElectionStage::Leading(term) => Some(term.renewed),
             _ => self.candidacy.observed().map(|observed| observed.changed),
         }
-    }
-
-    pub(crate) fn last_error(&self) -> Option<&str> {
-        self.last_error.as_deref()
     }
 }
 

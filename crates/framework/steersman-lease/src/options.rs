@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
+use steersman_api::names::{is_label_value, is_qualified, is_subdomain};
 use steersman_object::ObjectKey;
 
 use crate::error::Error;
@@ -198,7 +199,7 @@ impl LeaderElection {
             );
         }
         let is_label =
-            |(key, value): (&String, &String)| is_label_key(key) && is_label_value(value);
+            |(key, value): (&String, &String)| is_qualified(key) && is_label_value(value);
         if !self.labels.iter().all(is_label) {
             return refused(
                 "a key of its labels must be a name of at most 63 letters, digits, `-`, `_` and `.`, with an optional subdomain and `/` before it, and a value such a name or empty",
@@ -214,35 +215,4 @@ impl LeaderElection {
             given: self,
         })
     }
-}
-
-/// Returns whether a text can name a Lease (Kubernetes, `NameIsDNSSubdomain`).
-fn is_subdomain(name: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let is_label = |label: &str| {
-        let bytes = label.as_bytes();
-        let ends = bytes.first().zip(bytes.last());
-        ends.is_some_and(|(first, last)| inner(*first) && inner(*last))
-            && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
-    };
-    name.len() <= 253 && name.split('.').all(is_label)
-}
-
-/// Returns whether a text can be the key of a label (Kubernetes, `IsQualifiedName`).
-fn is_label_key(key: &str) -> bool {
-    let (prefix, name) = match key.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, key),
-    };
-    prefix.is_none_or(is_subdomain) && !name.is_empty() && is_label_value(name)
-}
-
-/// Returns whether a text can be the value of a label (Kubernetes, `IsValidLabelValue`).
-fn is_label_value(value: &str) -> bool {
-    let bytes = value.as_bytes();
-    let ends = bytes.first().into_iter().chain(bytes.last());
-    let is_inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-    value.len() <= 63
-        && bytes.iter().all(is_inner)
-        && ends.into_iter().all(u8::is_ascii_alphanumeric)
 }

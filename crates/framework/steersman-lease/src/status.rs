@@ -1,6 +1,5 @@
 //! Words: the state of an election as other parts of a program see it.
 
-use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
@@ -36,10 +35,11 @@ pub struct LeaseStatus {
 }
 
 /// The reason why a leader no longer leads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 #[non_exhaustive]
 pub enum LossReason {
     /// No renewal succeeded within the renew deadline.
+    #[display("no renewal succeeded within {deadline:?}{}", after_error(last_error.as_deref()))]
     RenewDeadline {
         /// The renew deadline.
         deadline: Duration,
@@ -47,13 +47,19 @@ pub enum LossReason {
         last_error: Option<String>,
     },
     /// The Lease names another identity, although this candidate renewed it in time: another program wrote it.
+    #[display("{}", taken_by(holder))]
     Taken {
         /// The identity in the Lease; empty if the Lease has none.
         holder: String,
     },
     /// The thread of the elector has panicked.
+    #[display("the thread of the elector has ended")]
     ElectorEnded,
     /// The thread of the elector was blocked at the renew deadline: by a hook, a layer of the `ClientConfig` or a log.
+    #[display(
+        "the thread of the elector reported neither a renewal nor a loss within {deadline:?}: a hook, a layer of the \
+         connection or a log blocks it"
+    )]
     ElectorBlocked {
         /// The renew deadline.
         deadline: Duration,
@@ -131,28 +137,13 @@ impl LeaseStatus {
     }
 }
 
-impl fmt::Display for LossReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::RenewDeadline {
-                deadline,
-                last_error,
-            } => {
-                write!(f, "no renewal succeeded within {deadline:?}")?;
-                match last_error {
-                    Some(error) => write!(f, " (last error: {error})"),
-                    None => Ok(()),
-                }
-            }
-            Self::Taken { holder } if holder.is_empty() => {
-                f.write_str("another program cleared the holder of the Lease")
-            }
-            Self::Taken { holder } => write!(f, "{holder} holds the Lease"),
-            Self::ElectorEnded => f.write_str("the thread of the elector has ended"),
-            Self::ElectorBlocked { deadline } => write!(
-                f,
-                "the thread of the elector reported neither a renewal nor a loss within {deadline:?}: a hook, a layer of the connection or a log blocks it"
-            ),
-        }
+fn after_error(last: Option<&str>) -> String {
+    last.map_or_else(String::new, |error| format!(" (last error: {error})"))
+}
+
+fn taken_by(holder: &str) -> String {
+    match holder {
+        "" => "another program cleared the holder of the Lease".to_owned(),
+        holder => format!("{holder} holds the Lease"),
     }
 }

@@ -13,16 +13,11 @@ use crate::record::LeaseRecord;
 /// the annotation shows that it is outdated.
 const ANNOTATION: &str = "steersman/renewed";
 
-/// The monotonic clock of a holder when it sent a renewal.
+/// The time for which a holder had run when it sent a renewal, by its monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TermClock(Duration);
+pub(crate) struct TermClock(pub(crate) Duration);
 
 impl TermClock {
-    /// Makes the clock of a candidate that has run for this time.
-    pub(crate) fn new(running: Duration) -> Self {
-        Self(running)
-    }
-
     /// Reads the clock that was written with a record; `None` if its holder wrote no clock.
     pub(crate) fn of(lease: &Lease, record: &LeaseRecord) -> Option<Self> {
         let text = lease.metadata.annotations.as_ref()?.get(ANNOTATION)?;

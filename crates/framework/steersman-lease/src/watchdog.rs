@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use steersman_api::clock::at;
 use tokio::sync::watch;
 
 use crate::abort::abort;
-use crate::driver::{Published, at};
+use crate::machine::Published;
 use crate::options::ElectionOptions;
 
 /// Watches one elector from a separate thread (LEASE-4).
@@ -14,15 +15,15 @@ use crate::options::ElectionOptions;
 /// The elector itself aborts the process if work outlives its lease. But a hook, a layer of the `ClientConfig` or the
 /// log may block its thread, and a blocked log blocks the work as well.
 pub(crate) struct Watchdog {
-    published: watch::Receiver<Published>,
-    options: ElectionOptions,
-    work_ended: Arc<AtomicBool>,
+    pub(crate) published: watch::Receiver<Published>,
+    pub(crate) options: ElectionOptions,
+    pub(crate) work_ended: Arc<AtomicBool>,
 }
 
 /// Tells the watchdog that the owner of an elector has stopped working. Dropping it counts as the end of the work.
 #[derive(Debug, Default)]
 pub(crate) struct OwnersWork {
-    ended: Arc<AtomicBool>,
+    pub(crate) ended: Arc<AtomicBool>,
 }
 
 impl OwnersWork {
@@ -39,18 +40,6 @@ impl Drop for OwnersWork {
 }
 
 impl Watchdog {
-    pub(crate) fn new(
-        published: watch::Receiver<Published>,
-        options: ElectionOptions,
-        work: &OwnersWork,
-    ) -> Self {
-        Self {
-            published,
-            options,
-            work_ended: Arc::clone(&work.ended),
-        }
-    }
-
     /// Runs until the election has ended, or the process aborts.
     pub(crate) async fn run(mut self) {
         // An elector that is not blocked aborts at the limit itself, or clears the limit.
@@ -96,7 +85,11 @@ mod tests {
             let options = options.validate(Some("default")).unwrap();
             let (publish, published) = watch::channel(Published::default());
             let work = OwnersWork::default();
-            let watchdog = Watchdog::new(published, options, &work);
+            let watchdog = Watchdog {
+                published,
+                options,
+                work_ended: Arc::clone(&work.ended),
+            };
             let running = tokio::spawn(watchdog.run());
             let leads = Published {
                 work_limit: Some((Instant::now() + half).into_std()),

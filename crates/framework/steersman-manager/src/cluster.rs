@@ -17,6 +17,7 @@ use tracing::{info, warn};
 
 use crate::client_certificate_check::{ClientCertificateCheck, ClientCertificateMetrics};
 use crate::error::{BoxError, Error};
+use crate::monitor::Monitor;
 use crate::order::Group;
 use crate::runnable::{RunContext, Runnable};
 
@@ -201,7 +202,7 @@ impl Runnable for Cluster {
     async fn run(self, context: RunContext) -> Result<(), BoxError> {
         let name = self.name.as_ref().map(ToString::to_string);
         let name = name.unwrap_or_else(|| self.client_config.endpoint());
-        let shown = context.shows(&name, &self.cache);
+        let shown = Monitor::show(&context.monitor, &name, &self.cache);
         let begun = self.begun.map_or_else(|| self.cache.begin(), Ok)?;
         let run = begun.run(self.client_config.clone(), context.cancellation());
         let asking = async {

@@ -51,9 +51,7 @@ pub(crate) enum MetricsAccess {
     Given(Arc<dyn Fn(Route) -> Route + Send + Sync>),
 }
 
-/// The path of the metrics.
 pub(crate) const METRICS: &str = "/metrics";
-/// The path of the diagnostics.
 pub(crate) const DIAGNOSTICS: &str = "/debug/steersman";
 
 /// The default time limit of one check.
@@ -216,38 +214,15 @@ impl MetricsServer {
     }
 }
 
-impl From<&str> for HealthServer {
-    fn from(address: &str) -> Self {
-        Self::new(address)
-    }
+macro_rules! from_address {
+    ($server:ty, $($address:ty),+) => {
+        $(impl From<$address> for $server {
+            fn from(address: $address) -> Self {
+                Self::new(address)
+            }
+        })+
+    };
 }
 
-impl From<String> for HealthServer {
-    fn from(address: String) -> Self {
-        Self::new(address)
-    }
-}
-
-impl From<SocketAddr> for HealthServer {
-    fn from(address: SocketAddr) -> Self {
-        Self::new(address)
-    }
-}
-
-impl From<&str> for MetricsServer {
-    fn from(address: &str) -> Self {
-        Self::new(address)
-    }
-}
-
-impl From<String> for MetricsServer {
-    fn from(address: String) -> Self {
-        Self::new(address)
-    }
-}
-
-impl From<SocketAddr> for MetricsServer {
-    fn from(address: SocketAddr) -> Self {
-        Self::new(address)
-    }
-}
+from_address!(HealthServer, &str, String, SocketAddr);
+from_address!(MetricsServer, &str, String, SocketAddr);

@@ -58,13 +58,6 @@ pub(crate) struct HttpServers {
     pub(crate) webhooks_bound: BoundAddress,
 }
 
-/// The metrics of certificate files, shared by the servers of a manager. The first server with such files registers
-/// them.
-struct SharedCertificateMetrics<'a> {
-    registry: &'a Registry,
-    registered: Option<CertificateMetrics>,
-}
-
 impl BoundAddress {
     pub(crate) fn get(&self) -> Option<SocketAddr> {
         *self.address.lock()
@@ -101,21 +94,6 @@ impl ServerDeclarations {
     }
 }
 
-impl SharedCertificateMetrics<'_> {
-    /// Returns the TLS settings with the certificate metrics, unless the settings have metrics already.
-    fn add_to(&mut self, tls: &TlsOptions) -> Result<TlsOptions, ServeError> {
-        if tls.has_metrics() {
-            return Ok(tls.clone());
-        }
-        let metrics = match self.registered.take() {
-            Some(metrics) => metrics,
-            None => CertificateMetrics::register(self.registry)?,
-        };
-        self.registered = Some(metrics.clone());
-        Ok(tls.clone().metrics(metrics))
-    }
-}
-
 impl HttpServers {
     pub(crate) fn new(monitor: &Arc<Monitor>) -> Self {
         let diagnostics = Diagnostics::default();
@@ -135,9 +113,18 @@ impl HttpServers {
         registry: &Registry,
     ) -> Result<Vec<HttpServer>, Error> {
         let mut declared = Vec::new();
-        let mut certificates = SharedCertificateMetrics {
-            registry,
-            registered: None,
+        // The servers share the metrics of certificate files. The first server with such files registers them.
+        let mut registered: Option<CertificateMetrics> = None;
+        let mut measured = |tls: &TlsOptions| -> Result<TlsOptions, ServeError> {
+            if tls.has_metrics() {
+                return Ok(tls.clone());
+            }
+            let metrics = match registered.take() {
+                Some(metrics) => metrics,
+                None => CertificateMetrics::register(registry)?,
+            };
+            registered = Some(metrics.clone());
+            Ok(tls.clone().metrics(metrics))
         };
         let health = servers.health.as_ref();
         if let Some(health) = health.filter(|health| !health.address.is_off()) {
@@ -156,7 +143,7 @@ impl HttpServers {
             process_metrics::register(registry).map_err(Error::Metrics)?;
             let mut options = ServerOptions::new().limits(metrics.limits);
             if let Some(tls) = &metrics.tls {
-                options = options.tls(certificates.add_to(tls)?);
+                options = options.tls(measured(tls)?);
             }
             declared.push(HttpServer {
                 name: "metrics",
@@ -168,7 +155,7 @@ impl HttpServers {
             });
         }
         if let Some(webhooks) = servers.webhooks() {
-            let tls = certificates.add_to(webhooks.tls_options())?;
+            let tls = measured(webhooks.tls_options())?;
             let metrics = WebhookMetrics::register(registry).map_err(Error::Metrics)?;
             declared.push(HttpServer {
                 name: "webhook",

@@ -171,11 +171,15 @@ impl ProbeEndpoint {
         }
         let added = added.iter().filter(|check| is_selected(&check.name));
         let added: Vec<&AddedCheck> = added.collect();
-        let awaited = AwaitedChecks::new(self, &added);
-        let awaited = &awaited;
+        let names = added.iter().map(|check| check.name.clone());
+        let awaited = &AwaitedChecks {
+            endpoint: self,
+            began: Instant::now(),
+            names: Mutex::new(names.collect()),
+        };
         let running = added.into_iter().map(|check| async move {
             let result = check.result(self.limit).await;
-            awaited.remove(&check.name);
+            awaited.names.lock().retain(|name| *name != check.name);
             result
         });
         results.extend(join_all(running).await);
@@ -203,21 +207,6 @@ impl ProbeEndpoint {
         let endpoint = self.name;
         warn!(endpoint, check, reason, "a health check fails");
         self.failed.lock().insert(check.to_owned(), reason);
-    }
-}
-
-impl<'a> AwaitedChecks<'a> {
-    fn new(endpoint: &'a ProbeEndpoint, checks: &[&AddedCheck]) -> Self {
-        let names = checks.iter().map(|check| check.name.clone());
-        Self {
-            endpoint,
-            began: Instant::now(),
-            names: Mutex::new(names.collect()),
-        }
-    }
-
-    fn remove(&self, check: &str) {
-        self.names.lock().retain(|name| name != check);
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 /// The pause before the first reminder. Each later pause is twice as long as the previous one.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 
-/// The longest pause between two reminders.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
 /// The reminders of one wait. The first reminder is a warning; later ones have a lower level and become rarer, because

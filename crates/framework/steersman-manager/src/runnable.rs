@@ -6,12 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use steersman_cache::Cache;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::error::BoxError;
 use crate::health::Health;
-use crate::monitor::{Monitor, ShownCluster};
+use crate::monitor::Monitor;
 use crate::order::Group;
 
 /// A part of an operator that a manager starts, supervises and stops.
@@ -90,7 +89,7 @@ pub struct FromFn<F> {
 #[debug("RunContext {{ cancel: {cancel:?}, is_ready: {}, .. }}", ready.lock().is_none())]
 pub struct RunContext {
     cancel: CancellationToken,
-    monitor: Arc<Monitor>,
+    pub(crate) monitor: Arc<Monitor>,
     // Reports readiness when it is dropped; `None` after that.
     ready: parking_lot::Mutex<Option<DropGuard>>,
 }
@@ -247,11 +246,6 @@ impl RunContext {
         if !self.cancel.is_cancelled() {
             self.monitor.ended_tasks.lock().push(name.to_owned());
         }
-    }
-
-    /// Adds the informers of a cache to the manager's health until the result is dropped.
-    pub(crate) fn shows(&self, cluster: &str, cache: &Cache) -> ShownCluster {
-        Monitor::show(&self.monitor, cluster, cache)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::future::pending;
 use std::time::Duration;
 
+use steersman_api::clock::{at, now};
 use steersman_object::report;
-use tokio::time::{Instant, sleep_until};
 use tracing::{error, info};
 
 use crate::error::Error;
@@ -110,7 +110,7 @@ pub(crate) async fn supervise(
                 .await
             }
         };
-        step = supervision.handle_event(event, Instant::now().into_std());
+        step = supervision.handle_event(event, now());
     }
     manager.refuse();
     let dropped = tasks.drop_all().await;
@@ -160,7 +160,7 @@ async fn end_candidacy(
 /// Returns the instant until which the writes in flight are awaited before the release: the end of the stop, and at
 /// least a moment; after a loss now, because the lease expires.
 fn write_limit(supervision: &Supervision) -> Option<std::time::Instant> {
-    let now = Instant::now().into_std();
+    let now = now();
     let is_lost = supervision.failure().is_some_and(Error::is_leadership_lost);
     if is_lost {
         return Some(now);
@@ -228,13 +228,6 @@ async fn next_event_of_stop(
 async fn reached(readiness: &mut Option<GroupReadiness>) {
     match readiness {
         Some(readiness) => readiness.reached().await,
-        None => pending().await,
-    }
-}
-
-async fn at(deadline: Option<std::time::Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline.into()).await,
         None => pending().await,
     }
 }

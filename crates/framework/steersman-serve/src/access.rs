@@ -13,6 +13,7 @@ use k8s_openapi::api::authorization::v1::{
     NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use parking_lot::Mutex;
+use steersman_api::clock::now;
 use steersman_api::kube_client::Client;
 use steersman_api::{Api, ClientConfig};
 use steersman_object::{TypedObject, report};
@@ -62,11 +63,9 @@ struct AccessShared {
     last_error: Mutex<Option<Instant>>,
 }
 
-/// How long the user of a token is cached.
+/// How long the user of a token, a permission and a refusal are cached.
 const USER_KEPT: Duration = Duration::from_secs(60);
-/// How long a permission is cached.
 const PERMISSION_KEPT: Duration = Duration::from_secs(300);
-/// How long a refused permission is cached.
 const REFUSAL_KEPT: Duration = Duration::from_secs(30);
 /// The time limit of both reviews of a request, with retries. Prometheus gives up a scrape after 10 s by default; with
 /// a shorter limit, the failure is logged and the client gets a response.
@@ -290,10 +289,6 @@ pub(crate) fn unauthorized() -> Refused {
 
 fn failed(text: &str) -> Refused {
     text_response(StatusCode::INTERNAL_SERVER_ERROR, text)
-}
-
-fn now() -> std::time::Instant {
-    Instant::now().into_std()
 }
 
 /// Sets a field that is required in some versions of the Kubernetes API and optional in others: the token of a

@@ -59,10 +59,7 @@ struct Current {
 }
 
 /// A changed certificate in the files, with the TLS settings made from it.
-struct ChangedPair {
-    pair: Arc<PemPair>,
-    config: Arc<ServerConfig>,
-}
+type ChangedPair = (Arc<PemPair>, Arc<ServerConfig>);
 
 /// The time limit for reading the files; then the handshake uses the former certificate.
 const LONGEST_READ: Duration = Duration::from_secs(2);
@@ -305,7 +302,7 @@ impl Certificates {
         }
         drop(current);
         match pair.server_config(self.options.http2) {
-            Ok(config) => self.take(Some(ChangedPair { pair, config })),
+            Ok(config) => self.take(Some((pair, config))),
             Err(problem) => self.keep(&problem),
         }
     }
@@ -315,7 +312,7 @@ impl Certificates {
     fn take(&self, changed: Option<ChangedPair>) {
         let mut current = self.current.lock();
         current.problem = None;
-        let Some(ChangedPair { pair, config }) = changed else {
+        let Some((pair, config)) = changed else {
             return;
         };
         current.times = CertificateTimes::of_pem(&pair.chain);
@@ -366,8 +363,7 @@ fn changed_pair(
             return Ok(None);
         }
         let config = pair.server_config(http2)?;
-        let pair = Arc::new(pair);
-        Ok(Some(ChangedPair { pair, config }))
+        Ok(Some((Arc::new(pair), config)))
     };
     once().or_else(|_problem: String| once())
 }

@@ -1,6 +1,5 @@
 //! Driver: answers the HTTP requests to one webhook.
 
-use std::future::pending;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -8,16 +7,17 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response, StatusCode};
+use steersman_api::clock::at;
 use steersman_object::panic_text;
 use steersman_serve::{json_response, text_response};
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tracing::{Instrument as _, debug, error, error_span, warn};
 
 use crate::context::AdmissionContext;
 use crate::conversion::{self, Conversions};
 use crate::handler::ErasedHandler;
-use crate::metrics::{OneWebhookMetrics, WebhookMetrics};
+use crate::metrics::OneWebhookMetrics;
 use crate::request::AdmissionRequest;
 use crate::response::AdmissionResponse;
 use crate::review::{Review, read, write};
@@ -28,31 +28,19 @@ const LARGE: usize = 256 << 10;
 
 /// The path and the handler of an admission webhook.
 pub(crate) struct WebhookEndpoint {
-    path: Arc<str>,
-    handler: Arc<dyn ErasedHandler>,
-    metrics: OneWebhookMetrics,
+    pub(crate) path: Arc<str>,
+    pub(crate) handler: Arc<dyn ErasedHandler>,
+    pub(crate) metrics: OneWebhookMetrics,
 }
 
 /// The path of the conversion webhook, and the versions of its kinds.
 pub(crate) struct Converter {
-    path: &'static str,
-    conversions: Conversions,
-    metrics: OneWebhookMetrics,
+    pub(crate) path: &'static str,
+    pub(crate) conversions: Conversions,
+    pub(crate) metrics: OneWebhookMetrics,
 }
 
 impl Converter {
-    pub(crate) fn new(
-        path: &'static str,
-        conversions: Conversions,
-        metrics: &WebhookMetrics,
-    ) -> Self {
-        Self {
-            path,
-            conversions,
-            metrics: metrics.of(path),
-        }
-    }
-
     /// Answers a conversion request. A large body is converted on a blocking thread.
     pub(crate) async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let start = Instant::now();
@@ -78,18 +66,6 @@ impl Converter {
 }
 
 impl WebhookEndpoint {
-    pub(crate) fn new(
-        path: &str,
-        handler: Arc<dyn ErasedHandler>,
-        metrics: &WebhookMetrics,
-    ) -> Self {
-        Self {
-            path: path.into(),
-            handler,
-            metrics: metrics.of(path),
-        }
-    }
-
     /// Answers an admission request. Each request with a review gets a review as its response (ADMIT-1).
     pub(crate) async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let start = Instant::now();
@@ -171,12 +147,7 @@ impl WebhookEndpoint {
     }
 
     async fn handled(&self, ctx: &AdmissionContext) -> AdmissionResponse {
-        let over = async {
-            match ctx.deadline() {
-                Some(deadline) => sleep_until(deadline).await,
-                None => pending().await,
-            }
-        };
+        let over = at(ctx.deadline().map(Instant::into_std));
         // The call of the handler and its future can both panic, so both are inside `catch_unwind`.
         let handled = AssertUnwindSafe(async { self.handler.handle(ctx).await }).catch_unwind();
         tokio::select! {

@@ -22,17 +22,7 @@ use tower::Service;
 #[debug("InProcessWebhooks {{ paths: {:?} }}", routes.paths())]
 #[must_use]
 pub struct InProcessWebhooks {
-    routes: Arc<Routes>,
-    timeout: Duration,
-}
-
-impl InProcessWebhooks {
-    pub(crate) fn new(routes: Routes, timeout: Duration) -> Self {
-        Self {
-            routes: Arc::new(routes),
-            timeout,
-        }
-    }
+    pub(crate) routes: Arc<Routes>,
 }
 
 impl<B> Service<Request<B>> for InProcessWebhooks
@@ -50,7 +40,11 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let (routes, timeout) = (Arc::clone(&self.routes), self.timeout);
-        async move { Ok(routes.answer(request, timeout).await.map(Full::new)) }.boxed()
+        let routes = Arc::clone(&self.routes);
+        async move {
+            let response = routes.answer(request, Duration::MAX).await;
+            Ok(response.map(Full::new))
+        }
+        .boxed()
     }
 }

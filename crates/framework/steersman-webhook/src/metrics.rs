@@ -33,7 +33,7 @@ pub(crate) struct OneWebhookMetrics {
     panics: IntCounter,
 }
 
-/// Counts a request as in flight until it is dropped.
+/// Counts a request as in flight until this value is dropped.
 pub(crate) struct ReviewInProgress<'a>(&'a IntGauge);
 
 /// The code of almost all responses, for which the counter is looked up in advance.

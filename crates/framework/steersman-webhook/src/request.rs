@@ -8,44 +8,57 @@ use steersman_object::{Gvk, Gvr};
 /// An operation on an object that an admission webhook decides about, as the AdmissionReview describes it.
 ///
 /// The fields and their meaning are those of `AdmissionRequest` in `k8s.io/api/admission/v1`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AdmissionRequest {
     /// Identifies the review. The response repeats the uid.
     pub uid: String,
     /// The kind in which the objects are sent, as in the rules of the webhook.
+    #[serde(deserialize_with = "from_wire::<WireKind, _, _>")]
     pub kind: Gvk,
     /// The resource in the rules of the webhook.
+    #[serde(deserialize_with = "from_wire::<WireResource, _, _>")]
     pub resource: Gvr,
     /// The subresource, such as `status` or `scale`; `None` if the request is for the object itself.
+    #[serde(rename = "subResource", default, deserialize_with = "non_empty")]
     pub subresource: Option<String>,
     /// The kind of the original request. It differs from `kind` if the api-server converted the objects for the
     /// webhook (`matchPolicy: Equivalent`).
+    #[serde(default, deserialize_with = "optional::<WireKind, _, _>")]
     pub request_kind: Option<Gvk>,
     /// The resource of the original request.
+    #[serde(default, deserialize_with = "optional::<WireResource, _, _>")]
     pub request_resource: Option<Gvr>,
     /// The subresource of the original request.
+    #[serde(rename = "requestSubResource", default, deserialize_with = "non_empty")]
     pub request_subresource: Option<String>,
     /// The name of the object; empty if the server will generate the name.
+    #[serde(default)]
     pub name: String,
     /// The namespace; `None` for cluster-scoped objects.
+    #[serde(default, deserialize_with = "non_empty")]
     pub namespace: Option<String>,
     /// What the request does with the object.
     pub operation: Operation,
     /// The user of the request.
+    #[serde(rename = "userInfo", default)]
     pub user: UserInfo,
     /// The object after the operation; `None` for a deletion.
     pub object: Option<Value>,
     /// The object before the operation; `None` for a creation.
     pub old_object: Option<Value>,
     /// Whether the request is a dry run, in which a webhook must have no side effects.
+    #[serde(default, deserialize_with = "false_if_null")]
     pub dry_run: bool,
     /// The options of the operation, such as `CreateOptions`; null if the server sent none.
+    #[serde(default)]
     pub options: Value,
 }
 
 /// The operation that an admission request asks about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 #[non_exhaustive]
 pub enum Operation {
     /// An object is created.
@@ -56,29 +69,6 @@ pub enum Operation {
     Delete,
     /// A connection to an object is opened, for example `kubectl exec`.
     Connect,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WireRequest {
-    uid: String,
-    kind: WireKind,
-    resource: WireResource,
-    sub_resource: Option<String>,
-    request_kind: Option<WireKind>,
-    request_resource: Option<WireResource>,
-    request_sub_resource: Option<String>,
-    #[serde(default)]
-    name: String,
-    namespace: Option<String>,
-    operation: String,
-    #[serde(default)]
-    user_info: UserInfo,
-    object: Option<Value>,
-    old_object: Option<Value>,
-    dry_run: Option<bool>,
-    #[serde(default)]
-    options: Value,
 }
 
 #[derive(Deserialize)]
@@ -108,39 +98,6 @@ impl Operation {
             Self::Connect => "CONNECT",
         }
     }
-
-    fn parse(name: &str) -> Option<Self> {
-        let all = [Self::Create, Self::Update, Self::Delete, Self::Connect];
-        all.into_iter().find(|operation| operation.as_str() == name)
-    }
-}
-
-impl<'de> Deserialize<'de> for AdmissionRequest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wire = WireRequest::deserialize(deserializer)?;
-        let Some(operation) = Operation::parse(&wire.operation) else {
-            let expected = &["CREATE", "UPDATE", "DELETE", "CONNECT"];
-            return Err(serde::de::Error::unknown_variant(&wire.operation, expected));
-        };
-        let some = |text: Option<String>| text.filter(|text| !text.is_empty());
-        Ok(Self {
-            uid: wire.uid,
-            kind: wire.kind.into(),
-            resource: wire.resource.into(),
-            subresource: some(wire.sub_resource),
-            request_kind: wire.request_kind.map(Into::into),
-            request_resource: wire.request_resource.map(Into::into),
-            request_subresource: some(wire.request_sub_resource),
-            name: wire.name,
-            namespace: some(wire.namespace),
-            operation,
-            user: wire.user_info,
-            object: wire.object,
-            old_object: wire.old_object,
-            dry_run: wire.dry_run.unwrap_or_default(),
-            options: wire.options,
-        })
-    }
 }
 
 impl From<WireKind> for Gvk {
@@ -153,6 +110,29 @@ impl From<WireResource> for Gvr {
     fn from(wire: WireResource) -> Self {
         Self::new(wire.group, wire.version, wire.resource)
     }
+}
+
+/// Reads a value in the form `W`, and converts it.
+fn from_wire<'de, W: Deserialize<'de> + Into<T>, T, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    W::deserialize(deserializer).map(Into::into)
+}
+
+fn optional<'de, W: Deserialize<'de> + Into<T>, T, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let wire = Option::<W>::deserialize(deserializer)?;
+    Ok(wire.map(Into::into))
+}
+
+fn non_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    Ok(text.filter(|text| !text.is_empty()))
+}
+
+fn false_if_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 #[cfg(test)]

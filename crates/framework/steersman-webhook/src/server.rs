@@ -1,7 +1,6 @@
 //! Handle: the webhooks of an operator, and the options of their server.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::autoscaling::v1::Scale;
 use kube_core::DynamicObject;
@@ -240,8 +239,8 @@ impl WebhookServer {
     pub fn in_process(&self) -> Result<InProcessWebhooks, ServeError> {
         // The registry is private, so these metrics are never exported.
         let metrics = WebhookMetrics::register(&Registry::new()).map_err(ServeError::Metrics)?;
-        let routes = self.routes_with(&metrics)?;
-        Ok(InProcessWebhooks::new(routes, Duration::MAX))
+        let routes = Arc::new(self.routes_with(&metrics)?);
+        Ok(InProcessWebhooks { routes })
     }
 
     /// Returns the address on which the server listens.
@@ -311,15 +310,22 @@ impl WebhookServer {
     pub fn routes_with(&self, metrics: &WebhookMetrics) -> Result<Routes, ServeError> {
         let mut routes = Routes::new();
         for (path, handler) in &self.handlers {
-            let endpoint = WebhookEndpoint::new(path, Arc::clone(handler), metrics);
-            let endpoint = Arc::new(endpoint);
+            let endpoint = Arc::new(WebhookEndpoint {
+                path: path.as_str().into(),
+                handler: Arc::clone(handler),
+                metrics: metrics.of(path),
+            });
             routes.add(Route::any(path, MAX_BODY, move |request| {
                 let endpoint = Arc::clone(&endpoint);
                 async move { endpoint.answer(request).await }
             }))?;
         }
         if let Some(conversions) = &self.conversions {
-            let converter = Arc::new(Converter::new(CONVERT, conversions.clone(), metrics));
+            let converter = Arc::new(Converter {
+                path: CONVERT,
+                conversions: conversions.clone(),
+                metrics: metrics.of(CONVERT),
+            });
             routes.add(Route::any(CONVERT, MAX_CONVERSION, move |request| {
                 let converter = Arc::clone(&converter);
                 async move { converter.answer(request).await }

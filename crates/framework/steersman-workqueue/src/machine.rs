@@ -146,7 +146,8 @@ impl<T: Key> Machine<T> {
         self.held.push(HeldKey::new(slot, now));
         if let Some(metrics) = &self.metrics {
             let added = entry.added;
-            metrics.waited(self.table.time_since(added, now));
+            let waited = self.table.time_since(added, now);
+            metrics.inner.queue_duration.observe(waited.as_secs_f64());
         }
         if let Some(runs) = &mut self.runs {
             runs.begin(&key, now);
@@ -330,7 +331,8 @@ impl<T: Key> Machine<T> {
             *position = at;
         }
         if let Some(metrics) = &self.metrics {
-            metrics.worked(now.saturating_duration_since(held.since));
+            let worked = now.saturating_duration_since(held.since);
+            metrics.inner.work_duration.observe(worked.as_secs_f64());
         }
         held.again
     }
@@ -359,7 +361,7 @@ fn back_off<T: Key>(
     now: Instant,
 ) -> Duration {
     if let Some(metrics) = metrics {
-        metrics.retried();
+        metrics.inner.retries.inc();
     }
     limiter.delay(key, now)
 }

@@ -68,7 +68,8 @@ impl<T: Key> SharedQueue<T> {
         });
         if let Some(metrics) = metrics {
             let weak = Arc::downgrade(&shared);
-            metrics.attach(Box::new(move || Some(weak.upgrade()?.snapshot())));
+            let probe = move || Some(weak.upgrade()?.snapshot());
+            *metrics.inner.probe.lock() = Some(Box::new(probe));
         }
         shared
     }

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::Method;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use steersman_object::{Kind, ListOptions, Object, ObjectKey, json_error_position};
+use steersman_object::{ListOptions, Object, ObjectKey, json_error_position};
 
 use super::Api;
 use crate::decode::AnswerDecoder;
@@ -15,6 +16,7 @@ use crate::error::{Error, parse_status};
 use crate::event::Decoded;
 use crate::options::{DeleteOptions, PageRequest, Paging, Patch, Projection, WriteOptions};
 use crate::request::PreparedRequest;
+use crate::request::answered_object::answered_object;
 use crate::request::transport::{AnswerForms, ApiCall};
 use crate::request::url::Url;
 use crate::request_info::RequestInfo;
@@ -34,9 +36,9 @@ impl<K: Object> Api<K> {
         options: &WriteOptions,
     ) -> Result<PreparedRequest<K>, Error> {
         let key = object.key();
-        let generate_name = object.meta().generate_name.as_deref();
-        let generate_name = generate_name.filter(|_| key.name().is_empty());
-        let info = RequestInfo::of_object("create", &self.kind, &key).generating(generate_name);
+        let mut info = RequestInfo::of_object("create", &self.kind, &key);
+        let generate_name = object.meta().generate_name.clone();
+        info.generate_name = generate_name.filter(|_| key.name().is_empty());
         if self.kind.is_namespaced() && key.namespace().is_none() {
             let problem = "its metadata names no namespace";
             return Err(Error::invalid_request(info, problem));
@@ -44,8 +46,7 @@ impl<K: Object> Api<K> {
         let url = Url::collection(&self.kind, key.namespace())
             .map_err(|problem| Error::invalid_request(info.clone(), problem))?;
         let body = self.encode(&info, object)?;
-        let request = self.with_object(Method::POST, info, url.write(options), body);
-        Ok(request.generating(generate_name))
+        Ok(self.with_object(Method::POST, info, url.write(options), body))
     }
 
     /// Returns the request of [`update`](Self::update).
@@ -61,7 +62,8 @@ impl<K: Object> Api<K> {
     ) -> Result<PreparedRequest<K>, Error> {
         let (info, url) = self.object("update", &object.key())?;
         let body = self.encode(&info, object)?;
-        if let Some(other) = another_kind(&self.kind, &body) {
+        let named = answered_object(&body).map(|object| object.gvk);
+        if let Some(other) = named.filter(|gvk| gvk != self.kind.gvk()) {
             let problem = format!("it calls itself {other}: send what is to change as a patch");
             return Err(Error::invalid_request(info, problem));
         }
@@ -293,17 +295,11 @@ fn read_keys(_: &RequestInfo, body: &Bytes) -> Result<Vec<ObjectKey>, Error> {
     #[derive(Deserialize)]
     struct ListItem {
         #[serde(default)]
-        metadata: Meta,
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Meta {
-        name: String,
-        namespace: String,
+        metadata: ObjectMeta,
     }
     let list = serde_json::from_slice::<List>(body).map_or_else(|_| Vec::new(), |list| list.items);
-    let key = |item: ListItem| ObjectKey::namespaced(item.metadata.namespace, item.metadata.name);
-    Ok(list.into_iter().map(key).collect())
+    let keys = list.iter().map(|item| ObjectKey::of_meta(&item.metadata));
+    Ok(keys.collect())
 }
 
 fn encode(info: &RequestInfo, body: &impl Serialize) -> Result<Vec<u8>, Error> {
@@ -311,11 +307,6 @@ fn encode(info: &RequestInfo, body: &impl Serialize) -> Result<Vec<u8>, Error> {
         let problem = format!("it does not encode: {}", json_error_position(&error));
         Error::invalid_request(info.clone(), problem)
     })
-}
-
-fn another_kind(kind: &Kind, body: &[u8]) -> Option<String> {
-    let gvk = crate::request::answered_object::answered_object(body)?.gvk;
-    (gvk != *kind.gvk()).then(|| gvk.to_string())
 }
 
 fn call(method: Method, info: RequestInfo, url: Url, body: (&'static str, Bytes)) -> ApiCall {

@@ -13,7 +13,7 @@ use super::items::{Items, MAX_VALUE, NoList};
 use super::lines::{Lines, MAX_LINE, TooLong};
 use super::protobuf::{FrameEvents, ProtobufItems};
 use super::raw::Prepared;
-use crate::decode::{AnswerDecoder, plain_object};
+use crate::decode::{AnswerDecoder, WatchBody, plain_object};
 use crate::encoding::Negotiated;
 use crate::error::{Error, parse_status};
 use crate::event::{Decoded, PageEnd, WatchEvent};
@@ -138,43 +138,16 @@ fn no_list(info: &RequestInfo, problem: &NoList) -> Error {
     }
 }
 
-#[derive(Debug)]
-pub(crate) enum Events {
-    Json(LineEvents),
-    Protobuf(FrameEvents),
-}
-
-impl Events {
-    pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo, negotiated: Negotiated) -> Self {
-        if negotiated.is_protobuf {
-            Self::Protobuf(FrameEvents::new(decoder, info, negotiated))
-        } else {
-            Self::Json(LineEvents::new(decoder, info))
-        }
-    }
-
-    /// Takes the next chunk. Call it when `next_event` has returned `None`.
-    pub(crate) fn push(&mut self, chunk: Bytes) {
-        match self {
-            Self::Json(events) => events.push(chunk),
-            Self::Protobuf(events) => events.push(chunk),
-        }
-    }
-
-    /// Returns the next complete event. An error ends the watch.
-    pub(crate) fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
-        match self {
-            Self::Json(events) => events.next_event(),
-            Self::Protobuf(events) => events.next_event(),
-        }
-    }
-
-    /// Returns the last event of the body, if there is one; an error if the body ends inside an event.
-    pub(crate) fn finish(&mut self) -> Option<Result<WatchEvent, Error>> {
-        match self {
-            Self::Json(events) => events.finish(),
-            Self::Protobuf(events) => events.finish(),
-        }
+/// Returns the body of a watch in the encoding of its answer.
+pub(crate) fn watch_body(
+    decoder: AnswerDecoder,
+    info: RequestInfo,
+    negotiated: Negotiated,
+) -> Box<dyn WatchBody> {
+    if negotiated.is_protobuf {
+        Box::new(FrameEvents::new(decoder, info, negotiated))
+    } else {
+        Box::new(LineEvents::new(decoder, info))
     }
 }
 
@@ -188,30 +161,12 @@ pub(crate) struct LineEvents {
     open: Vec<u8>,
 }
 
-enum Line {
-    Event(WatchEvent),
-    /// The line begins a value that spans several lines.
-    Open,
-    Broken(String),
-}
-
-impl LineEvents {
-    pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo) -> Self {
-        Self {
-            decoder,
-            info,
-            lines: Lines::new(MAX_LINE),
-            open: Vec::new(),
-        }
-    }
-
-    /// Takes the next chunk. Call it when `next_event` has returned `None`.
-    pub(crate) fn push(&mut self, chunk: Bytes) {
+impl WatchBody for LineEvents {
+    fn push(&mut self, chunk: Bytes) {
         self.lines.push(chunk);
     }
 
-    /// Returns the next complete event. An error ends the watch.
-    pub(crate) fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
+    fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
         loop {
             let line = match self.lines.next_line() {
                 Ok(line) => line?,
@@ -226,8 +181,7 @@ impl LineEvents {
         }
     }
 
-    /// Returns the last event of the body, if its line end is missing; an error if the body ends inside an event.
-    pub(crate) fn finish(&mut self) -> Option<Result<WatchEvent, Error>> {
+    fn finish(&mut self) -> Option<Result<WatchEvent, Error>> {
         let rest = self.lines.rest();
         if let Some(event) = self.line(&rest) {
             return Some(event);
@@ -239,6 +193,17 @@ impl LineEvents {
                 "the answer ends inside an event",
             ))
         })
+    }
+}
+
+impl LineEvents {
+    pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo) -> Self {
+        Self {
+            decoder,
+            info,
+            lines: Lines::new(MAX_LINE),
+            open: Vec::new(),
+        }
     }
 
     fn line(&mut self, line: &[u8]) -> Option<Result<WatchEvent, Error>> {
@@ -252,21 +217,24 @@ impl LineEvents {
             Cow::Owned(std::mem::take(&mut self.open))
         };
         match self.decode(&text) {
-            Line::Event(event) => Some(Ok(event)),
-            Line::Open if text.len() <= MAX_LINE => {
+            Ok(Some(event)) => Some(Ok(event)),
+            Ok(None) if text.len() <= MAX_LINE => {
                 self.open = text.into_owned();
                 // A space replaces the line end, because no JSON string can span lines.
                 self.open.push(b' ');
                 None
             }
-            Line::Open => Some(Err(Error::decode(&self.info, "an event never ends"))),
-            Line::Broken(problem) => Some(Err(Error::decode(&self.info, problem))),
+            Ok(None) => Some(Err(Error::decode(&self.info, "an event never ends"))),
+            Err(problem) => Some(Err(Error::decode(&self.info, problem))),
         }
     }
 
-    fn decode(&self, text: &[u8]) -> Line {
-        let plain = self.plain_event(text).map(Line::Event);
-        plain.unwrap_or_else(|| self.parsed_event(text))
+    /// Returns the event in a line; `None` if the line begins a value that spans several lines.
+    fn decode(&self, text: &[u8]) -> Result<Option<WatchEvent>, String> {
+        match self.plain_event(text) {
+            Some(event) => Ok(Some(event)),
+            None => self.parsed_event(text),
+        }
     }
 
     /// Returns an event that has the form in which servers write events: the type first, and the object last. This form
@@ -285,35 +253,30 @@ impl LineEvents {
         object.ok().map(|object| event(Decoded::Good(object)))
     }
 
-    fn parsed_event(&self, text: &[u8]) -> Line {
+    fn parsed_event(&self, text: &[u8]) -> Result<Option<WatchEvent>, String> {
         let refused =
             |status| WatchEvent::Error(Error::from_status(self.info.clone(), status, None));
         let event: RawEvent<'_> = match serde_json::from_slice(text) {
             Ok(event) => event,
-            Err(error) if error.is_eof() => return Line::Open,
+            Err(error) if error.is_eof() => return Ok(None),
             // A server or proxy may answer 200 and then send a bare `Status` instead of an event.
             Err(error) => {
-                return match parse_status(text) {
-                    Some(status) => Line::Event(refused(status)),
-                    None => Line::Broken(json_error_position(&error)),
-                };
+                let status = parse_status(text).ok_or_else(|| json_error_position(&error))?;
+                return Ok(Some(refused(status)));
             }
         };
         let raw = event.object.get().as_bytes();
-        Line::Event(match event.kind.as_ref() {
+        Ok(Some(match event.kind.as_ref() {
             "ADDED" => WatchEvent::Added(self.decoder.raw_object(raw)),
             "MODIFIED" => WatchEvent::Modified(self.decoder.raw_object(raw)),
             "DELETED" => WatchEvent::Deleted(self.decoder.raw_object(raw)),
-            "BOOKMARK" => match bookmark(raw) {
-                Ok(bookmark) => bookmark,
-                Err(problem) => return Line::Broken(problem),
-            },
+            "BOOKMARK" => bookmark(raw)?,
             "ERROR" => refused(parse_status(raw).unwrap_or_default()),
             other => {
                 let other: String = other.chars().take(40).collect();
-                return Line::Broken(format!("an event of the unknown type {other:?}"));
+                return Err(format!("an event of the unknown type {other:?}"));
             }
-        })
+        }))
     }
 }
 

@@ -12,7 +12,7 @@ use steersman_protobuf::{
 use super::bookmark::bookmark;
 use super::raw::Prepared;
 use crate::apply_digest::ApplyDigest;
-use crate::decode::AnswerDecoder;
+use crate::decode::{AnswerDecoder, WatchBody};
 use crate::encoding::Negotiated;
 use crate::error::{Error, parse_status};
 use crate::event::{Decoded, Malformed, WatchEvent};
@@ -149,11 +149,11 @@ impl ProtobufItems {
         let item = match self.items.next_item(chunk) {
             Ok(Some(item)) => item,
             Ok(None) => return Ok(None),
-            Err(problem) => return Err(self.broken(info, &problem.to_string())),
+            Err(problem) => return Err(broken(&self.negotiated, info, &problem.to_string())),
         };
         if !std::mem::replace(&mut self.knows_kind, true) {
             self.check_kind(decoder)
-                .map_err(|why| self.broken(info, &why))?;
+                .map_err(|why| broken(&self.negotiated, info, &why))?;
         }
         let prepared = decoder.prepared_protobuf(&item, &self.negotiated, &mut self.buffer);
         Ok(Some(prepared))
@@ -184,10 +184,6 @@ impl ProtobufItems {
         }
         Err(format!("it says that it is {kind} of {api_version}"))
     }
-
-    fn broken(&self, info: &RequestInfo, problem: &str) -> Error {
-        broken(&self.negotiated, info, problem)
-    }
 }
 
 fn broken(negotiated: &Negotiated, info: &RequestInfo, problem: &str) -> Error {
@@ -205,24 +201,13 @@ pub(crate) struct FrameEvents {
     buffer: JsonBuffer,
 }
 
-impl FrameEvents {
-    pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo, negotiated: Negotiated) -> Self {
-        Self {
-            decoder,
-            info,
-            frames: Frames::default(),
-            negotiated,
-            buffer: JsonBuffer::default(),
-        }
-    }
-
-    /// Takes the next chunk. Call it when `next_event` has returned `None`.
-    pub(crate) fn push(&mut self, chunk: Bytes) {
+impl WatchBody for FrameEvents {
+    fn push(&mut self, chunk: Bytes) {
         self.frames.push(chunk);
     }
 
-    /// Returns the next complete event. An error ends the watch, and the next watch is requested as JSON.
-    pub(crate) fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
+    /// Returns the next complete event. After an error, the next watch is requested as JSON.
+    fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
         let frame = self
             .frames
             .next_frame()
@@ -238,10 +223,21 @@ impl FrameEvents {
         })
     }
 
-    /// Returns an error if the body ends inside an event.
-    pub(crate) fn finish(&self) -> Option<Result<WatchEvent, Error>> {
+    fn finish(&mut self) -> Option<Result<WatchEvent, Error>> {
         let cut = self.frames.finish().err()?;
         Some(Err(Error::transport(&self.info, cut.to_string())))
+    }
+}
+
+impl FrameEvents {
+    pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo, negotiated: Negotiated) -> Self {
+        Self {
+            decoder,
+            info,
+            frames: Frames::default(),
+            negotiated,
+            buffer: JsonBuffer::default(),
+        }
     }
 
     fn event(&mut self, frame: &[u8]) -> Result<WatchEvent, String> {

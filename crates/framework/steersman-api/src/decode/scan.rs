@@ -198,7 +198,7 @@ fn plain_places(block: &[u8; BLOCK], added: u8, wanted: u8) -> u64 {
     })
 }
 
-/// Sets each bit for which the number of set bits up to and including it is odd.
+/// Sets each bit for which the number of set bits up to and including that bit is odd.
 fn parity(mut bits: u64) -> u64 {
     for distance in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << distance;

@@ -1,5 +1,7 @@
 //! Machine: parses the discovery documents of a server.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList, ObjectMeta};
+use kube_core::discovery::v2::GroupVersionKind;
 use serde::Deserialize;
 use steersman_object::{Gvk, Kind, Scope};
 
@@ -49,85 +51,43 @@ pub(crate) enum DiscoveryIndex {
 type List<T> = Option<Vec<T>>;
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct RawIndex {
     kind: String,
-    groups: Option<Vec<RawGroup>>,
+    groups: List<APIGroup>,
     /// The versions of the core group, in the answer of `/api`.
     versions: List<String>,
-    items: Option<Vec<RawAggregated>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct RawGroup {
-    name: String,
-    versions: List<RawVersion>,
-    preferred_version: Option<RawVersion>,
-}
-
-#[derive(Deserialize)]
-struct RawVersion {
-    version: String,
+    items: List<RawAggregated>,
 }
 
 #[derive(Deserialize)]
 struct RawAggregated {
-    metadata: Option<RawName>,
-    versions: Option<Vec<RawAggregatedVersion>>,
-}
-
-#[derive(Deserialize)]
-struct RawName {
-    name: Option<String>,
+    metadata: Option<ObjectMeta>,
+    versions: List<RawAggregatedVersion>,
 }
 
 #[derive(Deserialize)]
 struct RawAggregatedVersion {
     version: String,
     freshness: Option<String>,
-    resources: Option<Vec<RawAggregatedResource>>,
+    resources: List<RawAggregatedResource>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawAggregatedResource {
     resource: String,
-    response_kind: Option<RawKind>,
+    response_kind: Option<GroupVersionKind>,
     scope: Option<String>,
     singular_resource: Option<String>,
     verbs: List<String>,
     short_names: List<String>,
     categories: List<String>,
-    subresources: Option<Vec<RawSubresource>>,
-}
-
-#[derive(Deserialize)]
-struct RawKind {
-    kind: String,
+    subresources: List<RawSubresource>,
 }
 
 #[derive(Deserialize)]
 struct RawSubresource {
     subresource: String,
-}
-
-#[derive(Deserialize)]
-struct RawResources {
-    resources: Option<Vec<RawResource>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawResource {
-    name: String,
-    kind: String,
-    #[serde(default)]
-    namespaced: bool,
-    singular_name: Option<String>,
-    verbs: List<String>,
-    short_names: List<String>,
-    categories: List<String>,
 }
 
 /// Parses the answer of `/api` or `/apis`, in either form.
@@ -160,10 +120,10 @@ pub(crate) fn version(
     version: &str,
     body: &[u8],
 ) -> Result<Vec<ServedResource>, serde_json::Error> {
-    let raw: RawResources = serde_json::from_slice(body)?;
+    let list: APIResourceList = serde_json::from_slice(body)?;
     let mut served: Vec<ServedResource> = Vec::new();
     let mut parts: Vec<(String, String)> = Vec::new();
-    for resource in raw.resources.into_iter().flatten() {
+    for resource in list.resources {
         if let Some((parent, part)) = resource.name.split_once('/') {
             parts.push((parent.to_owned(), part.to_owned()));
             continue;
@@ -171,10 +131,10 @@ pub(crate) fn version(
         let gvk = Gvk::new(group, version, &resource.kind);
         served.push(ServedResource {
             kind: Kind::new(gvk, &resource.name, scope(resource.namespaced)),
-            singular: resource.singular_name.unwrap_or_default(),
+            singular: resource.singular_name,
             short_names: resource.short_names.unwrap_or_default(),
             categories: resource.categories.unwrap_or_default(),
-            verbs: resource.verbs.unwrap_or_default(),
+            verbs: resource.verbs,
             subresources: Vec::new(),
         });
     }
@@ -218,25 +178,21 @@ fn scope(namespaced: bool) -> Scope {
 }
 
 impl GroupDocument {
-    fn new(raw: RawGroup) -> Self {
-        let mut versions: Vec<String> = raw
-            .versions
-            .into_iter()
-            .flatten()
-            .map(|v| v.version)
-            .collect();
-        if let Some(preferred) = raw.preferred_version {
+    fn new(group: APIGroup) -> Self {
+        let versions = group.versions.into_iter();
+        let mut versions: Vec<String> = versions.map(|served| served.version).collect();
+        if let Some(preferred) = group.preferred_version {
             versions.retain(|version| *version != preferred.version);
             versions.insert(0, preferred.version);
         }
-        let name = raw.name;
+        let name = group.name;
         Self { name, versions }
     }
 }
 
 impl RawAggregatedResource {
     fn served(self, group: &str, version: &str) -> ServedResource {
-        let kind = self.response_kind.map(|k| k.kind).unwrap_or_default();
+        let kind = self.response_kind.and_then(|k| k.kind).unwrap_or_default();
         let namespaced = self.scope.as_deref() == Some("Namespaced");
         let subresources = self.subresources.into_iter().flatten();
         let gvk = Gvk::new(group, version, kind);

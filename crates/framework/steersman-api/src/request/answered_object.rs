@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Namespace;
 use serde::Deserialize;
 use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 
@@ -53,18 +54,6 @@ struct RawMeta {
     finalizers: Option<Vec<String>>,
 }
 
-#[derive(Deserialize)]
-struct RawNamespace {
-    #[serde(default)]
-    spec: Option<RawNamespaceSpec>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct RawNamespaceSpec {
-    finalizers: Option<Vec<String>>,
-}
-
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RawDetails {
@@ -83,7 +72,7 @@ pub(crate) fn answered_object(body: &[u8]) -> Option<AnsweredObject> {
     let is_held = has_any(meta.finalizers) || meta.deletion_grace_period_seconds.unwrap_or(0) > 0;
     let mut finalized = deleting && !is_held;
     if finalized && (gvk.group(), gvk.kind()) == ("", "Namespace") {
-        let namespace: RawNamespace = serde_json::from_slice(body).ok()?;
+        let namespace: Namespace = serde_json::from_slice(body).ok()?;
         finalized = !has_any(namespace.spec.and_then(|spec| spec.finalizers));
     }
     Some(AnsweredObject {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use steersman_api::clock::{at, now};
 use steersman_api::{ClientConfig, kube_client};
 use steersman_object::Kind;
 use tokio::sync::Semaphore;
@@ -41,7 +42,7 @@ impl SharedCache {
         let turns = Arc::new(Semaphore::new(self.options.concurrent_syncs));
         let mut kinds: HashMap<Id, Kind> = HashMap::new();
         let mut sweep = Instant::now() + SWEEP;
-        let mut linger = IdleInformers::new(self.options.linger, Instant::now().into_std());
+        let mut linger = IdleInformers::new(self.options.linger, now());
         loop {
             for entry in self.registry.write().take_unstarted() {
                 let managers = self.field_managers.clone();
@@ -74,7 +75,7 @@ impl SharedCache {
         let entries = self.registry.read().keyed_entries().into_iter();
         let undeclared = entries.filter(|(_, entry)| !entry.is_permanent());
         let undeclared = undeclared.map(|(key, entry)| (key, entry.take_used()));
-        for key in linger.handle_check(undeclared, Instant::now().into_std()) {
+        for key in linger.handle_check(undeclared, now()) {
             // A use after the check is recorded under this lock, and keeps the informer.
             let removed = self
                 .registry
@@ -145,14 +146,6 @@ impl Drop for StartedCache {
             entry.untyped().end_unstarted();
         }
         self.shared.phase.send_replace(CachePhase::Stopped);
-    }
-}
-
-/// Waits until `time`; without a time the future never ends, so that a `select!` can poll it.
-async fn at(time: Option<std::time::Instant>) {
-    match time {
-        Some(time) => sleep_until(time.into()).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::context::declared::PrimaryKind;
 use crate::context::report::ConditionsOf;
 use crate::handler::Itself;
 use crate::handler::target::{ControllerTarget, Primary};
+use crate::reconcile::pause::{PausePredicate, Pausing};
 use crate::reconcile::{BoxReconciler, ReconcileCall, ReconcileService, boxed, layered};
 use crate::request::Request;
 use crate::status::ControllerStatus;
@@ -96,11 +97,19 @@ impl<K: TypedObject> Primary<K> {
         if !rule.rules.is_empty() {
             // CTRL-32: an update that begins or ends a pause requests the object, even if the predicate of the watch
             // refuses the update.
-            predicate = Arc::new(rule.predicate(predicate));
+            predicate = Arc::new(PausePredicate {
+                inner: predicate,
+                rule: rule.clone(),
+            });
             let status = status.clone();
             status.pauses();
-            let wrapper: Wrapper<Request> =
-                Box::new(move |inner| boxed(rule.around(inner, status)));
+            let wrapper: Wrapper<Request> = Box::new(move |inner| {
+                boxed(Pausing {
+                    rule,
+                    status,
+                    inner,
+                })
+            });
             pause = Some(wrapper);
         }
         let handler = Itself {

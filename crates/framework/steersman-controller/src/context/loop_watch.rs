@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use steersman_client::{RequestId, Write, WriteObserver, WriteOutcome};
 use steersman_informer::Event;
+use steersman_informer::clock::now;
 use steersman_object::{Kind, Object};
 
-use crate::clock::now;
 use crate::context::loops::{LoopDetector, LoopFinding, changed_fields};
 use crate::context::reason::RunReason;
 use crate::metrics::Metrics;

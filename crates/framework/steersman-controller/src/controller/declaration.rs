@@ -29,9 +29,3 @@ pub struct NeededRule {
     /// Why the controller needs the rule, as in "scales Deployments at night".
     pub reason: String,
 }
-
-impl NeededRule {
-    pub(crate) fn new(rule: PolicyRule, reason: String) -> Self {
-        Self { rule, reason }
-    }
-}

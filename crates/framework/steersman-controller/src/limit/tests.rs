@@ -3,10 +3,15 @@
 use futures::FutureExt;
 
 use super::*;
+use crate::metrics::Registrar;
 
 fn limit(permits: usize) -> (ReconcileLimit, LimitUser) {
     let limit = ReconcileLimit::new(NonZeroUsize::new(permits).unwrap());
-    let user = limit.user(PermitMetrics::new("test", &prometheus::Registry::new()).unwrap());
+    let registrar = Registrar {
+        controller: "test",
+        registry: &prometheus::Registry::new(),
+    };
+    let user = limit.user(PermitMetrics::new(&registrar).unwrap());
     (limit, user)
 }
 

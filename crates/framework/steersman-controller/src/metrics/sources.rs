@@ -1,6 +1,6 @@
 //! Words: the metrics of one controller's asynchronous handlers, polls and periodic sources.
 
-use prometheus::{IntCounter, IntCounterVec, Registry};
+use prometheus::{IntCounter, IntCounterVec};
 use steersman_object::Kind;
 
 use super::Registrar;
@@ -23,11 +23,7 @@ pub(crate) enum PollOutcome {
 }
 
 impl SourceMetrics {
-    pub(crate) fn new(controller: &str, registry: &Registry) -> Result<Self, prometheus::Error> {
-        let registrar = Registrar {
-            controller,
-            registry,
-        };
+    pub(crate) fn new(registrar: &Registrar<'_>) -> Result<Self, prometheus::Error> {
         Ok(Self {
             handler_errors: registrar.counters(
                 "steersman_controller_handler_errors_total",

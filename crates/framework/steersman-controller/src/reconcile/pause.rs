@@ -28,15 +28,15 @@ type IsPaused<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
 
 /// Passes the events that the predicate of the watch passes, and updates that begin or end a pause.
 pub(crate) struct PausePredicate<K> {
-    inner: Arc<dyn Predicate<K>>,
-    rule: PauseRule<K>,
+    pub(crate) inner: Arc<dyn Predicate<K>>,
+    pub(crate) rule: PauseRule<K>,
 }
 
 /// A reconciler that ends requests for paused objects, and passes all other requests to `inner`.
 pub(crate) struct Pausing<K> {
-    rule: PauseRule<K>,
-    status: ControllerStatus,
-    inner: BoxReconciler,
+    pub(crate) rule: PauseRule<K>,
+    pub(crate) status: ControllerStatus,
+    pub(crate) inner: BoxReconciler,
 }
 
 /// Returns a function for [`ControllerBuilder::pause_when`](crate::ControllerBuilder::pause_when): an object is paused
@@ -68,21 +68,6 @@ impl<K: Object> PauseRule<K> {
 
     fn is_paused(&self, object: &K) -> bool {
         self.rules.iter().any(|is_paused| is_paused(object))
-    }
-
-    pub(crate) fn around(self, inner: BoxReconciler, status: ControllerStatus) -> Pausing<K> {
-        Pausing {
-            rule: self,
-            status,
-            inner,
-        }
-    }
-
-    pub(crate) fn predicate(&self, inner: Arc<dyn Predicate<K>>) -> PausePredicate<K> {
-        PausePredicate {
-            inner,
-            rule: self.clone(),
-        }
     }
 }
 

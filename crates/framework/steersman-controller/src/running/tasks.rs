@@ -31,7 +31,6 @@ impl ControllerTasks {
         self.pumps.spawn(run);
     }
 
-    /// Spawns a worker; boxed like a pump.
     pub(crate) fn spawn_worker(&mut self, run: BoxFuture<'static, ()>) {
         self.workers.spawn(run);
     }

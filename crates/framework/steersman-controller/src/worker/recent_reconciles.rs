@@ -52,22 +52,17 @@ impl<R: RequestKey> RecentReconciles<R> {
     pub(crate) fn read(&self) -> Vec<RecentReconcile> {
         let kept: Vec<Kept<R>> = self.kept.lock().iter().cloned().collect();
         // Requests are formatted outside the lock, because the formatting may panic.
-        kept.into_iter().map(Kept::into_recent).collect()
-    }
-}
-
-impl<R: RequestKey> Kept<R> {
-    fn into_recent(self) -> RecentReconcile {
-        RecentReconcile {
-            id: self.id,
-            request: format!("{:?}", self.request),
-            reason: self.reason.to_string(),
-            attempt: self.attempt,
-            result: self.result,
-            time: self.time,
-            ended: self.ended,
-            next_in: self.next_in,
-        }
+        let readable = |kept: Kept<R>| RecentReconcile {
+            id: kept.id,
+            request: format!("{:?}", kept.request),
+            reason: kept.reason.to_string(),
+            attempt: kept.attempt,
+            result: kept.result,
+            time: kept.time,
+            ended: kept.ended,
+            next_in: kept.next_in,
+        };
+        kept.into_iter().map(readable).collect()
     }
 }
 
@@ -86,7 +81,7 @@ mod tests {
                 attempt: 0,
                 result: ReconcileResult::Success,
                 time: Duration::ZERO,
-                ended: crate::clock::now(),
+                ended: steersman_informer::clock::now(),
                 next_in: None,
             });
         }

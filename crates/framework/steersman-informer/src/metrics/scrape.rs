@@ -7,9 +7,9 @@ use parking_lot::Mutex;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{GaugeVec, Opts};
+use steersman_api::clock::now;
 
 use super::gauges::{Gauges, Sum};
-use crate::clock::now;
 
 /// The gauges of all informers, by the name of their kind.
 #[derive(Debug, Default)]

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use parking_lot::RwLockWriteGuard;
+use steersman_api::clock::now;
 use steersman_api::{Decoded, Malformed, Projection};
 use steersman_object::ResourceVersion;
 
 use super::{Core, RunState, StoreWriter};
 use crate::chunked_vec::ChunkedVec;
-use crate::clock::now;
 use crate::delta::{Arrived, Delta};
 use crate::entry::RawEntry;
 use crate::event::Origin;

@@ -4,10 +4,10 @@ use parking_lot::MutexGuard;
 
 use super::problem_log::LogLine;
 use super::{Core, RunState, StoreWriter};
-use crate::clock::now;
 use crate::reflector::step::RequestProblem;
 use crate::state::{InformerState, Reason};
 use steersman_api::Projection;
+use steersman_api::clock::now;
 
 impl Core {
     pub(super) fn report(&self, problem: Option<&RequestProblem>) {

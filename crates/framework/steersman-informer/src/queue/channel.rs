@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use steersman_api::clock::now;
 use tokio::sync::Notify;
 
-use crate::clock::now;
 use crate::delta::Delta;
 use crate::metrics::Counters;
 use crate::queue::{DeltaQueue, QueueBounds, Queued};

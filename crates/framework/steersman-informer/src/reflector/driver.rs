@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use futures::future::Either;
+use steersman_api::clock::now;
 use steersman_api::{
     Decoded, Error, ListPart, ListStream, ListWatch, PageEnd, PageRequest, Paging, Projection,
     VersionMatch, WatchEvent, WatchOptions, WatchStream,
@@ -14,7 +15,6 @@ use steersman_object::ResourceVersion;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::chunked_vec::ChunkedVec;
-use crate::clock::now;
 use crate::delta::{Arrived, Delta, EventType};
 use crate::health::Pause;
 use crate::ingest::stream::{Ingest, IngestStream, StreamPart, listed, watched};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 
 use super::{CandidateStatus as Status, ElectionStep as Step, *};
+use crate::options::LeaderElection;
 
 mod outages;
 mod unseen_holders;
@@ -21,6 +22,11 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
+fn candidate(identity: &str, seed: u64, now: Instant) -> ElectionMachine {
+    let options = LeaderElection::new("demo").identity(identity).seed(seed);
+    ElectionMachine::new(&options.validate(Some("default")).unwrap(), now)
+}
+
 /// A candidate named `me`, with its wall clock.
 struct World {
     machine: ElectionMachine,
@@ -29,16 +35,8 @@ struct World {
 
 impl World {
     fn new(now: Instant) -> Self {
-        let key = ObjectKey::namespaced("default", "demo");
         Self {
-            machine: ElectionMachine::new(
-                key,
-                "me".to_owned(),
-                BTreeMap::new(),
-                Timing::default(),
-                7,
-                now,
-            ),
+            machine: candidate("me", 7, now),
             wall: Timestamp::UNIX_EPOCH,
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use steersman_api::clock;
 use steersman_cache::{InformerReport, InformerState};
 use steersman_controller::{RecentReconcile, ReconcileResult};
 
@@ -120,7 +121,7 @@ impl Monitor {
         diagnostics.add("health", move || checks(&monitor.health().checks()));
         let monitor = Arc::clone(self);
         diagnostics.add("informers", move || {
-            let now = tokio_now();
+            let now = clock::now();
             let all = monitor.informers();
             all.iter()
                 .map(|(cluster, report)| informer(cluster.as_deref(), report, now))
@@ -130,7 +131,7 @@ impl Monitor {
         diagnostics.add("controllers", move || monitor.describe_controllers());
         let monitor = Arc::clone(self);
         diagnostics.add("reconciles", move || {
-            let now = tokio_now();
+            let now = clock::now();
             let controllers = monitor.controllers().into_iter();
             let all = controllers.flat_map(|status| {
                 let recent = status.recent().into_iter();
@@ -258,10 +259,6 @@ fn place(cluster: Option<&str>, report: &InformerReport) -> String {
     place
 }
 
-fn tokio_now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
-
 #[cfg(test)]
 mod tests {
     use steersman_cache::{Cache, CacheOptions};
@@ -280,7 +277,7 @@ mod tests {
     fn a_framework_task_that_ended_by_itself_is_not_live() {
         let (monitor, cancel) = (monitor(), CancellationToken::new());
         let context = RunContext::new(cancel.clone(), None, Arc::clone(&monitor));
-        let tasks = || monitor.live_checks(tokio_now())[0].clone();
+        let tasks = || monitor.live_checks(clock::now())[0].clone();
         assert!(tasks().is_ok);
         context.note_end("cache");
         assert_eq!(

@@ -64,7 +64,11 @@ impl ManagerElection {
 
     /// Returns the candidacy of this manager. Called once.
     pub(crate) fn campaign(&self) -> Campaign {
-        Campaign::new(self.elector.lock().take())
+        Campaign {
+            elector: self.elector.lock().take(),
+            leadership: self.leadership.clone(),
+            is_started: false,
+        }
     }
 
     /// Returns a handle that shows the state of the election; `None` without leader election.
@@ -116,14 +120,6 @@ impl ManagerElection {
 }
 
 impl Campaign {
-    fn new(elector: Option<Elector>) -> Self {
-        Self {
-            leadership: elector.as_ref().map(Elector::leadership),
-            elector,
-            is_started: false,
-        }
-    }
-
     /// Begins to request the lease.
     pub(crate) fn start(&mut self) -> Result<(), Error> {
         if let Some(elector) = &mut self.elector {

@@ -110,7 +110,7 @@ impl CertificateFollower<'_> {
                 "the webhook servers present the certificate in the Secret"
             );
             self.current = Some(leaf);
-            self.options.authorities.present();
+            self.options.authorities.presented.cancel();
         }
         self.absent_since = None;
         self.problems.resolve("secret");

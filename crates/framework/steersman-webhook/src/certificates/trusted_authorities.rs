@@ -11,7 +11,8 @@ pub(crate) struct TrustedAuthorities {
     pub(crate) pem: Arc<watch::Sender<Option<String>>>,
     /// Cancelled at the end of the leader's first round.
     injected: CancellationToken,
-    presented: CancellationToken,
+    /// Cancelled when the servers have a certificate.
+    pub(crate) presented: CancellationToken,
     round_ended: Arc<Notify>,
 }
 
@@ -32,10 +33,6 @@ impl TrustedAuthorities {
     /// Waits until the leader finishes its next round. Cancel safe.
     pub(crate) async fn round_ended(&self) {
         self.round_ended.notified().await;
-    }
-
-    pub(crate) fn present(&self) {
-        self.presented.cancel();
     }
 
     /// Waits until the leader has finished its first round and the servers have a certificate. Cancel safe.

@@ -58,12 +58,8 @@ pub(crate) fn answer(conversions: &Conversions, body: &[u8]) -> (Value, Option<S
         let text = format!("object {at} ({}): {problem}", named(object));
         return failed(api_version, uid, text);
     }
-    let response = json!({
-        "apiVersion": api_version,
-        "kind": "ConversionReview",
-        "response": {"uid": uid, "result": {"status": "Success"}, "convertedObjects": converted},
-    });
-    (response, None)
+    let result = json!({"status": "Success"});
+    (response(api_version, uid, &result, &converted), None)
 }
 
 fn named(object: &Value) -> String {
@@ -77,14 +73,15 @@ fn named(object: &Value) -> String {
 }
 
 fn failed(api_version: &str, uid: &str, message: String) -> (Value, Option<String>) {
-    let response = json!({
+    let result =
+        json!({"status": "Failure", "message": message, "reason": "BadRequest", "code": 400});
+    (response(api_version, uid, &result, &[]), Some(message))
+}
+
+fn response(api_version: &str, uid: &str, result: &Value, converted: &[Value]) -> Value {
+    json!({
         "apiVersion": api_version,
         "kind": "ConversionReview",
-        "response": {
-            "uid": uid,
-            "result": {"status": "Failure", "message": message, "reason": "BadRequest", "code": 400},
-            "convertedObjects": [],
-        },
-    });
-    (response, Some(message))
+        "response": {"uid": uid, "result": result, "convertedObjects": converted},
+    })
 }

@@ -6,7 +6,7 @@ use steersman_object::Kind;
 use steersman_protobuf::{encode_object, encode_text, frame, seal_list};
 
 use super::*;
-use crate::decode::bodies::{Events, PageBody};
+use crate::decode::bodies::{PageBody, watch_body};
 use crate::encoding::{Encoding, SharedEncoding};
 
 mod typed;
@@ -179,7 +179,7 @@ fn events_are_those_of_json() {
     ];
     let decoder = AnswerDecoder::new(Kind::of::<Pod>(), true);
     let read = |negotiated: Negotiated, body: &[u8], size: usize| {
-        let mut events = Events::new(decoder.clone(), info(), negotiated);
+        let mut events = watch_body(decoder.clone(), info(), negotiated);
         let mut found = Vec::new();
         for chunk in body.chunks(size) {
             events.push(Bytes::copy_from_slice(chunk));
@@ -219,13 +219,13 @@ fn a_broken_event_ends_the_watch() {
         (vec![0xff; 8], "longer than 32 MiB"),
     ] {
         let negotiated = negotiated();
-        let mut events = Events::new(decoder.clone(), info(), negotiated.clone());
+        let mut events = watch_body(decoder.clone(), info(), negotiated.clone());
         events.push(body.into());
         let error = events.next_event().unwrap().unwrap_err();
         assert!(error.to_string().contains(problem), "{error}");
         assert!(!negotiated.by.unwrap().is_protobuf());
     }
-    let mut events = Events::new(decoder, info(), negotiated());
+    let mut events = watch_body(decoder, info(), negotiated());
     events.push(event("ADDED", &pod("x"))[..30].to_vec().into());
     assert!(events.next_event().is_none());
     assert!(events.finish().unwrap().unwrap_err().is_transport());

@@ -13,13 +13,13 @@ use futures::future::{BoxFuture, FutureExt, poll_fn};
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt, once, unfold};
 use steersman_cache::Cache;
 use steersman_cache::internal::{CacheInternals as _, NamespacedInformer};
+use steersman_informer::clock::{at, now};
 use steersman_informer::{Delivery, Event};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject, panic_text};
 use tokio::time::timeout;
 
 use super::schedule::{CallEnd, PollCall, PollSchedule};
 use super::{Poll, PollFunction, PollResults};
-use crate::clock::{at, now};
 use crate::error::Error;
 use crate::metrics::sources::PollOutcome;
 use crate::request::RequestKey;

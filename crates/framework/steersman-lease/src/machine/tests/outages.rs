@@ -14,12 +14,6 @@ struct Cluster {
     standby: ElectionMachine,
 }
 
-fn candidate(name: &str, seed: u64, now: Instant) -> ElectionMachine {
-    let key = ObjectKey::namespaced("default", "demo");
-    let labels = BTreeMap::new();
-    ElectionMachine::new(key, name.to_owned(), labels, Timing::default(), seed, now)
-}
-
 impl Cluster {
     /// Runs one candidate at `now`. `is_away` is whether this candidate cannot reach the server.
     fn turn(&mut self, of_leader: bool, now: Instant, is_away: bool) {
@@ -139,7 +133,7 @@ fn renewal(wall: i64, clock: u64) -> Reply {
     };
     let mut lease = empty_lease(&ObjectKey::namespaced("default", "demo"));
     record.write(&mut lease);
-    TermClock::new(Duration::from_secs(clock)).write(&record, &mut lease);
+    TermClock(Duration::from_secs(clock)).write(&record, &mut lease);
     Reply::Lease(Box::new(lease))
 }
 

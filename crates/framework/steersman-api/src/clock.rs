@@ -5,12 +5,14 @@ use std::time::Instant;
 
 use tokio::time::sleep_until;
 
-pub(crate) fn now() -> Instant {
+/// Returns the present instant.
+#[must_use]
+pub fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
 /// Waits until the instant `due`; never returns for `None`, so that a `select!` can poll an unset timer. Cancel safe.
-pub(crate) async fn at(due: Option<Instant>) {
+pub async fn at(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due.into()).await,
         None => pending().await,
