@@ -21,6 +21,7 @@ use std::process::Command;
 
 use self::file::{PackedFile, Packing};
 use self::platform::Platform;
+use crate::files;
 use crate::flags::Dist;
 use crate::say;
 
@@ -47,8 +48,8 @@ pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
     let mut archives = Vec::new();
     for platform in &platforms {
         let program = match &asked.program {
-            Some(path) => read(path)?,
-            None => read(&build::build(root, platform, PROGRAM)?)?,
+            Some(path) => files::bytes(path)?,
+            None => files::bytes(&build::build(root, platform, PROGRAM)?)?,
         };
         let name = format!("{}/{PROGRAM}", platform.name());
         write(&out, &PackedFile::program(&name, program.clone()))?;
@@ -111,10 +112,6 @@ fn time(root: &Path) -> Result<i64, String> {
     let text = text.trim();
     let time = text.parse::<i64>().ok().filter(|time| *time >= 0);
     time.ok_or_else(|| format!("the time of the sources reads '{text}'; {remedy}"))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Writes a file, makes its folders, and prints its path and size.

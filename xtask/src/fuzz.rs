@@ -8,7 +8,7 @@ use std::thread;
 use parking_lot::Mutex;
 
 use crate::flags::Fuzz;
-use crate::say;
+use crate::{files, say};
 
 const PACKAGE: &str = "steersman-fuzz";
 
@@ -184,9 +184,11 @@ pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the names of the targets to run.
+/// Returns the names of the targets to run; the folders in the folder of the corpora are all targets.
 fn wanted(root: &Path, fuzz: &Fuzz) -> Result<Vec<String>, String> {
-    let known = targets(&root.join(CORPUS))?;
+    let corpus = root.join(CORPUS);
+    let mut known = files::names(&corpus)?;
+    known.retain(|name| corpus.join(name).is_dir());
     if let Some(unknown) = fuzz.targets.iter().find(|name| !known.contains(name)) {
         return Err(format!(
             "there is no target '{unknown}'; the targets are: {}",
@@ -197,18 +199,6 @@ fn wanted(root: &Path, fuzz: &Fuzz) -> Result<Vec<String>, String> {
         return Ok(known);
     }
     Ok(fuzz.targets.clone())
-}
-
-/// Returns the names of the targets, which are the folders in the folder of the corpora.
-fn targets(folder: &Path) -> Result<Vec<String>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut names: Vec<String> = entries
-        .filter_map(Result::ok)
-        .filter(|entry| entry.path().is_dir())
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
-    names.sort();
-    Ok(names)
 }
 
 fn host() -> Result<String, String> {

@@ -1,6 +1,7 @@
 //! The chores of the repository, one subcommand each. `flags.rs` and `cargo xtask help` describe them.
 
 mod flags;
+mod files;
 mod cargo;
 mod ci;
 mod tidy;

@@ -10,12 +10,12 @@ mod go_types;
 mod messages;
 mod descriptions;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::MetadataCommand;
 
-use go_types::GoTypes;
+use self::go_types::GoTypes;
+use crate::files;
 
 /// The version of the Kubernetes API, which is the name of a folder of `k8s-openapi`.
 const VERSION: &str = "v1_36";
@@ -43,7 +43,7 @@ pub(crate) fn run(root: &Path, check: bool, go: Option<&Path>) -> Result<(), Str
         return write_or_compare(root, check, MESSAGES, messages.as_bytes());
     }
     if check {
-        let packed = read(&root.join(DESCRIPTIONS))?;
+        let packed = files::bytes(&root.join(DESCRIPTIONS))?;
         descriptions::check(&packed, &types, &structs)?;
     }
     write_or_compare(root, check, LISTS, lists::write(&types)?.as_bytes())?;
@@ -53,19 +53,14 @@ pub(crate) fn run(root: &Path, check: bool, go: Option<&Path>) -> Result<(), Str
 fn write_or_compare(root: &Path, check: bool, table: &str, fresh: &[u8]) -> Result<(), String> {
     let path = root.join(table);
     if !check {
-        return fs::write(&path, fresh)
-            .map_err(|error| format!("{} could not be written: {error}", path.display()));
+        return files::write(&path, fresh);
     }
-    if read(&path)? == fresh {
+    if files::bytes(&path)? == fresh {
         return Ok(());
     }
     Err(format!(
         "{table} is out of date: run `cargo xtask schemas` and review the difference"
     ))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| format!("{} could not be read: {error}", path.display()))
 }
 
 /// Returns the folder into which cargo has unpacked the sources.

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::figure::Figure;
+use crate::files;
 
 /// The version of the format. It is raised when an older program would misread a newer file.
 const FORMAT: u32 = 1;
@@ -46,9 +47,8 @@ impl Results {
         if !path.exists() {
             return Ok(Self::none());
         }
-        let name = path.display();
-        let text = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-        Self::parse(&text).map_err(|problem| format!("{name} {problem}"))
+        let parsed = Self::parse(&files::text(path)?);
+        parsed.map_err(|problem| format!("{} {problem}", path.display()))
     }
 
     /// Parses the content of a file. The caller puts the name of the file in front of the error.

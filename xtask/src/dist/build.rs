@@ -6,9 +6,9 @@ use std::process::Command;
 
 use cargo_metadata::MetadataCommand;
 
+use super::elf;
 use super::platform::Platform;
-use super::{elf, read};
-use crate::cargo;
+use crate::{cargo, files};
 
 /// The profile of `Cargo.toml` that the program is built with.
 const PROFILE: &str = "dist";
@@ -50,7 +50,7 @@ pub(super) fn build(root: &Path, platform: &Platform, program: &str) -> Result<P
         ));
     }
     let path = folder.join(target).join(PROFILE).join(program);
-    let bytes = read(&path)?;
+    let bytes = files::bytes(&path)?;
     if holds_sources(&bytes, root) {
         return Err(format!(
             "{}: the program holds a path below {}: leave it out if `CARGO_STEERSMAN_PACKED` is set",

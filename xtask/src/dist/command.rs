@@ -6,8 +6,8 @@ use std::process::Command;
 use super::file::{PackedFile, Packing};
 use super::hash::sha256_hex;
 use super::platform::Platform;
-use super::{read, tar};
-use crate::cargo;
+use super::tar;
+use crate::{cargo, files};
 
 pub(super) const COMMAND: &str = "cargo-steersman";
 
@@ -39,9 +39,9 @@ pub(super) fn packages(
         platform.target,
         env!("CARGO_PKG_VERSION")
     );
-    let licence = read(&root.join("LICENSE"))?;
+    let licence = files::bytes(&root.join("LICENSE"))?;
     let mut files = vec![
-        PackedFile::program(&format!("{name}/{COMMAND}"), read(program)?),
+        PackedFile::program(&format!("{name}/{COMMAND}"), files::bytes(program)?),
         PackedFile::data(&format!("{name}/LICENSE"), licence),
     ];
     for (shell, text) in completions {

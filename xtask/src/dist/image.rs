@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::file::PackedFile;
 use super::platform::Platform;
-use super::{PACKAGE, PROGRAM, read};
+use super::{PACKAGE, PROGRAM};
+use crate::files;
 
 /// The name of the folder and of its empty folder, which becomes `/tmp` of the image.
 const FOLDER: &str = "container";
@@ -22,7 +23,7 @@ pub(super) fn write(
     let folder = out.join(FOLDER);
     let empty = folder.join(EMPTY);
     fs::create_dir_all(&empty).map_err(|error| format!("{}: {error}", empty.display()))?;
-    let recipe = read(&root.join(PACKAGE).join(RECIPE))?;
+    let recipe = files::bytes(&root.join(PACKAGE).join(RECIPE))?;
     super::write(&folder, &PackedFile::data(RECIPE, recipe))?;
     let name = format!("{}/{PROGRAM}", platform.name());
     super::write(&folder, &PackedFile::program(&name, program))

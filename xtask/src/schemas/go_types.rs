@@ -2,8 +2,9 @@
 //! with their comments.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
+
+use crate::files;
 
 /// The packages by their folders below `k8s.io`, and the name of each in the tables.
 const FOLDERS: &[(&str, &str)] = &[
@@ -64,7 +65,7 @@ impl GoTypes {
         for (folder, package) in FOLDERS {
             types.read_folder(&root.join(folder), package)?;
         }
-        for group in names_in(&root.join("api"))? {
+        for group in files::names(&root.join("api"))? {
             for version in ["v1", "v1beta1", "v2"] {
                 let folder = root.join("api").join(&group).join(version);
                 if folder.is_dir() {
@@ -81,10 +82,10 @@ impl GoTypes {
     }
 
     fn read_folder(&mut self, folder: &Path, package: &str) -> Result<(), String> {
-        for file in names_in(folder)? {
+        for file in files::names(folder)? {
             let generated = file.contains("generated") || file.contains("_test.");
             if file.ends_with(".go") && !generated {
-                self.read_file(&text(&folder.join(&file))?, package);
+                self.read_file(&files::text(&folder.join(&file))?, package);
             }
         }
         Ok(())
@@ -213,21 +214,6 @@ fn qualified(ty: &str, package: &str, imports: &BTreeMap<String, String>) -> Str
         None if ty.starts_with(char::is_lowercase) => ty.to_owned(),
         None => format!("{package}.{ty}"),
     }
-}
-
-fn names_in(folder: &Path) -> Result<Vec<String>, String> {
-    let broken = |error| format!("{} could not be read: {error}", folder.display());
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder).map_err(broken)? {
-        names.extend(entry.map_err(broken)?.file_name().into_string());
-    }
-    names.sort();
-    Ok(names)
-}
-
-fn text(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path)
-        .map_err(|error| format!("{} could not be read: {error}", path.display()))
 }
 
 #[cfg(test)]
