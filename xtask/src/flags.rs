@@ -2,19 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 
 /// Chores of the repository.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
-pub(crate) struct Flags {
-    /// The chore to run.
-    #[command(subcommand)]
-    pub(crate) chore: Chore,
-}
-
-/// A chore.
-#[derive(Debug, Subcommand)]
 pub(crate) enum Chore {
     /// Checks the repository's own rules, as `cargo test -p xtask` does.
     Tidy {
@@ -230,10 +222,10 @@ pub(crate) enum Part {
 mod tests {
     use clap::CommandFactory as _;
 
-    use super::Flags;
+    use super::Chore;
 
     #[test]
     fn the_definition_of_the_command_line_is_valid() {
-        Flags::command().debug_assert();
+        Chore::command().debug_assert();
     }
 }
