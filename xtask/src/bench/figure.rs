@@ -215,6 +215,15 @@ fn digits(figure: f64) -> usize {
     }
 }
 
+/// Returns what the numbers of a series of figures count: seconds in the table `steady`, or else objects.
+pub(crate) fn series(id: &str) -> &'static str {
+    if id.starts_with("steady/") {
+        "seconds"
+    } else {
+        "objects"
+    }
+}
+
 /// Formats a number with separators, for example as `200,000`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();

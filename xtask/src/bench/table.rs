@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::figure::{Figure, Spread, grouped};
+use super::figure::{Figure, Spread, grouped, series};
 
 pub(crate) fn markdown(figures: &[Figure]) -> String {
     let (grid, rows): (Vec<&Figure>, Vec<&Figure>) =
@@ -49,11 +49,11 @@ fn cell(figure: &Figure) -> String {
 
 /// Returns one row per figure and peer, with one column per number of objects.
 fn grid_of(figures: &[&Figure]) -> String {
-    if figures.is_empty() {
+    let Some(first) = figures.first() else {
         return String::new();
-    }
+    };
     let columns: BTreeSet<u64> = figures.iter().filter_map(|figure| figure.at).collect();
-    let mut text = format!("| {} |", over(figures));
+    let mut text = format!("| {} |", series(&first.id));
     for column in &columns {
         let _ = write!(text, " {} |", grouped(*column));
     }
@@ -86,13 +86,6 @@ fn grid_of(figures: &[&Figure]) -> String {
         }
     }
     text
-}
-
-fn over(figures: &[&Figure]) -> &'static str {
-    match figures.first() {
-        Some(figure) if figure.id.starts_with("steady/") => "seconds",
-        _ => "objects",
-    }
 }
 
 /// Returns the names of all peers, at any number of objects.
