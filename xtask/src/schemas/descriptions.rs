@@ -194,10 +194,10 @@ fn add_generated(found: &Struct, descriptions: &mut Descriptions) {
 
 fn add_comments(definition: &str, go: &GoTypes, descriptions: &mut Descriptions) {
     let short = table::short(definition);
-    let mut names = [short.as_str(), ""];
     // Such as `resource.Quantity` of the package `api.resource`.
-    names[1] = short.split_once('.').map_or("", |(_, rest)| rest);
-    let Some(name) = names.iter().find(|name| go.comments.contains_key(**name)) else {
+    let inner = short.split_once('.').map_or("", |(_, rest)| rest);
+    let mut names = [short.as_str(), inner].into_iter();
+    let Some(name) = names.find(|name| go.comments.contains_key(*name)) else {
         return;
     };
     let mut add = |field: &str, description: Description| {
@@ -205,7 +205,7 @@ fn add_comments(definition: &str, go: &GoTypes, descriptions: &mut Descriptions)
             descriptions.insert((definition.to_owned(), field.to_owned()), description);
         }
     };
-    let (text, values) = (worded(go.comments[*name].iter()), Vec::new());
+    let (text, values) = (worded(go.comments[name].iter()), Vec::new());
     add("", Description { text, values });
     for field in fields(name, go) {
         add(&field.json, of_field(field, go));

@@ -30,7 +30,7 @@ pub(super) struct Field {
     pub(super) merge: Option<Merge>,
 }
 
-/// How a list or map merges.
+/// How a list or map merges. A map that merges key by key, as maps without a rule do, has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Merge {
     /// Replaced as a whole.
@@ -39,8 +39,6 @@ pub(super) enum Merge {
     Set,
     /// A list merged by these fields of its elements (Rust names).
     ListMap(Vec<String>),
-    /// A map merged key by key.
-    Granular,
 }
 
 /// Returns all structs below a folder by their Rust paths, for example `crate::api::core::v1::PodSpec`.
@@ -148,7 +146,6 @@ fn merge(text: &str, field: &str) -> Option<Merge> {
         ("list::atomic", Merge::Atomic),
         ("map::atomic", Merge::Atomic),
         ("list::set", Merge::Set),
-        ("map::granular", Merge::Granular),
     ] {
         if text.contains(&format!("merge_strategies::{strategy}(&mut self.{field},")) {
             return Some(found);
