@@ -85,11 +85,8 @@ impl<'a> Fuzzer<'a> {
         let log_file = self.folder("logs", target).with_extension("txt");
         let findings = self.folder("findings", target);
         let io = |error: std::io::Error| format!("{target}: {error}");
-        for needed in [
-            &self.folder("found", target),
-            &self.folder("logs", ""),
-            &findings,
-        ] {
+        let found = self.folder("found", target);
+        for needed in [&found, &self.folder("logs", ""), &findings] {
             fs::create_dir_all(needed).map_err(io)?;
         }
         let status = Command::new(&self.binary)
@@ -131,13 +128,10 @@ impl<'a> Fuzzer<'a> {
     }
 
     /// Adds inputs to the corpus that reach code that the corpus does not reach.
-    fn keep(&self, targets: &[String]) -> Result<(), String> {
-        for target in targets {
-            let (corpus, found) = (self.corpus(target), self.folder("found", target));
-            let arguments = ["-merge=1".to_owned(), text(&corpus), text(&found)];
-            self.run(target, &arguments)?;
-        }
-        Ok(())
+    fn keep(&self, target: &str) -> Result<(), String> {
+        let (corpus, found) = (self.corpus(target), self.folder("found", target));
+        let arguments = ["-merge=1".to_owned(), text(&corpus), text(&found)];
+        self.run(target, &arguments)
     }
 
     fn corpus(&self, target: &str) -> PathBuf {
@@ -179,7 +173,7 @@ pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
         return Err(findings.join("\n"));
     }
     if fuzz.keep {
-        return fuzzer.keep(&targets);
+        return targets.iter().try_for_each(|target| fuzzer.keep(target));
     }
     Ok(())
 }
@@ -195,22 +189,19 @@ fn wanted(root: &Path, fuzz: &Fuzz) -> Result<Vec<String>, String> {
             known.join(", ")
         ));
     }
-    if fuzz.targets.is_empty() {
-        return Ok(known);
-    }
-    Ok(fuzz.targets.clone())
+    Ok(match fuzz.targets.as_slice() {
+        [] => known,
+        named => named.to_vec(),
+    })
 }
 
+/// Returns the target platform of this machine, as rustc names it.
 fn host() -> Result<String, String> {
     let output = Command::new("rustc")
-        .arg("-vV")
+        .args(["--print", "host-tuple"])
         .output()
         .map_err(|error| format!("rustc could not be started: {error}"))?;
-    String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .find_map(|line| line.strip_prefix("host: "))
-        .map(str::to_owned)
-        .ok_or_else(|| "rustc -vV does not name its host".to_owned())
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn text(path: &Path) -> String {

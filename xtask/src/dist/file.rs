@@ -15,9 +15,8 @@ pub(super) struct PackedFile {
 impl PackedFile {
     pub(super) fn program(name: &str, bytes: Vec<u8>) -> Self {
         Self {
-            name: name.to_owned(),
             mode: EXECUTABLE,
-            bytes,
+            ..Self::data(name, bytes)
         }
     }
 
