@@ -164,7 +164,7 @@ async fn over_https(size: ServerSize) -> BenchResult<Vec<Figure>> {
 async fn serving(objects: u64) -> BenchResult<(Actor, ServerAddress)> {
     let of = Sample::Pod;
     let mut server = Actor::start(&ServerRole::Serve { objects, of })?;
-    let place = server.receive().await?;
+    let (place, _kubeconfig): (_, String) = server.receive().await?;
     Ok((server, place))
 }
 

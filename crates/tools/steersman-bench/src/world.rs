@@ -53,9 +53,9 @@ impl Worlds {
         let (side, kubeconfig) = match self {
             Self::Own => {
                 let mut actor = Actor::start(&ServerRole::Serve { objects, of })?;
-                let place: ServerAddress = actor.receive().await?;
+                let (_, text): (ServerAddress, String) = actor.receive().await?;
                 let kubeconfig = tempfile::NamedTempFile::new()?;
-                std::fs::write(kubeconfig.path(), place.kubeconfig)?;
+                std::fs::write(kubeconfig.path(), text)?;
                 let path = kubeconfig.path().to_owned();
                 let side = Side::Own {
                     actor: Box::new(actor),

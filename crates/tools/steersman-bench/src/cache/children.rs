@@ -25,10 +25,11 @@ use tokio::time::Instant;
 
 use super::apart::ServerApart;
 use super::reconcile_count::ReconcileCount;
-use super::running::{Controlling, beside_peer, kube_client};
+use super::running::{Controlling, beside_peer};
 use super::words::{ClientRole, MeasuredCache};
 use crate::process::{BenchResult, repeat};
 use crate::report::Figure;
+use crate::wire::kube_client;
 
 const WORKERS: u16 = 8;
 

@@ -21,9 +21,10 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::time::{Instant, timeout};
 
 use super::apart::ServerApart;
-use super::running::{Controlling, kube_client};
+use super::running::Controlling;
 use super::words::MeasuredCache;
 use crate::process::BenchResult;
+use crate::wire::kube_client;
 
 /// The pause between two changes.
 const QUIET: Duration = Duration::from_millis(5);

@@ -22,10 +22,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::apart::ServerApart;
-use super::running::{beside_peer, kube_client};
+use super::running::beside_peer;
 use super::words::{ClientRole, MeasuredCache};
 use crate::process::{BenchResult, progress};
 use crate::report::Figure;
+use crate::wire::kube_client;
 
 /// The duration of the outage in each run, in seconds, before paths are installed.
 const AWAY: [u64; 3] = [8, 12, 16];

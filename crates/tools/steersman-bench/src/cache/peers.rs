@@ -15,10 +15,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::reads::{KEYS, Rounds, cpu_of, read_each, rest, spread};
-use super::running::kube_client;
 use super::words::{MeasuredCache, SyncTask, Synced};
 use crate::process::{BenchResult, cpu_time, memory};
 use crate::samples::{NUMBER, SELECTED, SHARED, TOGETHER};
+use crate::wire::kube_client;
 
 /// The largest number of objects that is listed as a whole.
 const LISTED: u64 = 10_000;

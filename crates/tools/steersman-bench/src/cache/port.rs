@@ -18,12 +18,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::reconcile_count::ReconcileCount;
-use super::running::kube_client;
 use super::words::ClientRole;
 use crate::process::{Actor, BenchResult, memory, progress, send};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::server::serve::{Order, ServedRequests};
+use crate::wire::kube_client;
 use crate::world::{World, Worlds};
 
 /// The time after which an unchanged document is reconciled again.

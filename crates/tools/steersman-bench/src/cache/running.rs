@@ -1,12 +1,9 @@
 //! Driver: runs a controller beside its own cache, with metrics, as in a manager.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::jiff::Timestamp;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Client as KubeClient, Config};
 use prometheus::Registry;
 use serde::de::DeserializeOwned;
 use steersman_api::ClientConfig;
@@ -18,12 +15,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::words::{ClientRole, MeasuredCache};
 use crate::process::{Actor, BenchResult};
-
-pub(super) async fn kube_client(kubeconfig: &Path) -> BenchResult<KubeClient> {
-    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    Ok(KubeClient::try_from(config)?)
-}
 
 /// Runs a client process for this workspace and then one for kube-runtime, and returns their reports.
 pub(super) async fn beside_peer<T: DeserializeOwned>(

@@ -18,9 +18,10 @@ use steersman_controller::{Action, Context, Controller, Error, Reconciler, Reque
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::running::{Controlling, kube_client};
+use super::running::Controlling;
 use super::words::{MeasuredCache, SyncTask};
 use crate::process::BenchResult;
+use crate::wire::kube_client;
 
 const WORKERS: u16 = 8;
 

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use http::Request;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Client, Config};
+use kube_client::Client;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -12,6 +11,7 @@ use super::program::ProgramServer;
 use crate::process::BenchResult;
 use crate::report::{Figure, Spread};
 use crate::samples::definitions::{collections, definition, object};
+use crate::wire::kube_client;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -51,9 +51,7 @@ pub(super) async fn many(program: &Path, definitions: u32, runs: u32) -> BenchRe
 async fn once(program: &Path, definitions: u32) -> BenchResult<Measured> {
     let server = ProgramServer::start(program).await?;
     let before = server.resident()?;
-    let kubeconfig = Kubeconfig::from_yaml(&server.place().kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let client = Client::try_from(config)?;
+    let client = kube_client(&server.kubeconfig()).await?;
     let first = apply_all(&client, definitions).await?;
     let second = apply_all(&client, definitions).await?;
     for number in 0..definitions {

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::process::BenchResult;
 use crate::report::{Figure, Spread};
-use crate::wire::{Exchange, ServerAddress, trust};
+use crate::wire::ServerAddress;
 
 /// The interval between two health checks of envtest.
 const POLL: Duration = Duration::from_millis(100);
@@ -81,16 +81,15 @@ async fn start_once(programs: &Programs) -> BenchResult<Duration> {
         .arg(format!("--listen-peer-urls=http://localhost:{peer}"))
         .arg("--unsafe-no-fsync=true")
         .spawn()?;
-    poll(|| is_healthy(client)).await?;
+    poll(|| check_etcd(client)).await?;
     let authority = write_certificates(&file)?;
     programs.help("kube-apiserver").await?;
     let _server = serve(programs, &file, &url, port)?;
     let place = ServerAddress {
         address: format!("127.0.0.1:{port}"),
         ca_pem: authority,
-        kubeconfig: String::new(),
     };
-    poll(|| answers(&place, "/healthz")).await?;
+    poll(|| place.check("/healthz")).await?;
     Ok(began.elapsed())
 }
 
@@ -126,12 +125,11 @@ fn serve(
 }
 
 /// Checks at once and then at each interval, as envtest does.
-async fn poll<F: Future<Output = BenchResult<bool>>>(
+async fn poll<F: Future<Output = BenchResult<()>>>(
     mut check: impl FnMut() -> F,
 ) -> BenchResult<()> {
     for _ in 0..CHECKS {
-        // An error means that nothing listens yet.
-        if check().await.unwrap_or(false) {
+        if check().await.is_ok() {
             return Ok(());
         }
         tokio::time::sleep(POLL).await;
@@ -139,19 +137,14 @@ async fn poll<F: Future<Output = BenchResult<bool>>>(
     Err("a program did not become healthy".into())
 }
 
-async fn is_healthy(port: u16) -> BenchResult<bool> {
+async fn check_etcd(port: u16) -> BenchResult<()> {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).await?;
     let request = "GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     socket.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     socket.read_to_string(&mut answer).await?;
-    Ok(answer.starts_with("HTTP/1.1 200 "))
-}
-
-async fn answers(place: &ServerAddress, path: &str) -> BenchResult<bool> {
-    let exchange = Exchange::get(place, &trust(place)?, path).await?;
-    let (_, answer) = exchange.drain().await?;
-    Ok(answer.starts_with("HTTP/1.1 200 "))
+    let is_healthy = answer.starts_with("HTTP/1.1 200 ");
+    is_healthy.then_some(()).ok_or_else(|| answer.into())
 }
 
 /// Writes the certificates that envtest makes for each start, and returns the authority of the server.

@@ -69,7 +69,7 @@ pub(super) async fn serve(objects: u64, of: Sample) -> BenchResult<()> {
     };
     held.grow(objects)?;
     let serving = held.server.serve("127.0.0.1:0").await?;
-    send(&ServerAddress::of(&serving))?;
+    send(&(ServerAddress::of(&serving), serving.kubeconfig()))?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = lines.next_line().await? {
         held.carry_out(serde_json::from_str(&line)?).await?;

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use futures::{TryStreamExt, stream};
 use http::{Method, Request};
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Client, Config};
+use kube_client::Client;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::process::{BenchResult, progress};
 use crate::samples::{Sample, widgets};
+use crate::wire::kube_client;
 
 const WRITERS: usize = 32;
 
@@ -57,14 +57,11 @@ pub(crate) struct Namespace {
 
 impl Cluster {
     pub(crate) async fn connect(kubeconfig: &Path) -> BenchResult<Self> {
-        let name = kubeconfig.display();
-        let read = Kubeconfig::read_from(kubeconfig);
-        let read = read.map_err(|error| format!("--against {name}: {error}"))?;
-        let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
-        let config = config.map_err(|error| format!("--against {name}: {error}"))?;
+        let client = kube_client(kubeconfig).await;
         Ok(Self {
             kubeconfig: kubeconfig.to_owned(),
-            client: Client::try_from(config)?,
+            client: client
+                .map_err(|error| format!("--against {}: {error}", kubeconfig.display()))?,
             left: Vec::new(),
             defined: false,
         })
