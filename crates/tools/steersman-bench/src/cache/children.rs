@@ -17,7 +17,6 @@ use kube_runtime::controller::{Action as KubeAction, Config as KubeOptions};
 use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use steersman_api::ClientConfig;
 use steersman_client::owner;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use steersman_object::ObjectKey;
@@ -135,12 +134,11 @@ async fn start(
     count: Arc<ReconcileCount>,
 ) -> BenchResult<Controlling> {
     if by != MeasuredCache::KubeRuntime {
-        let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
         let controller = Controller::builder::<ConfigMap>()
             .owns::<Secret>()
             .max_concurrent_reconciles(WORKERS.into())
             .build(ChildReconciler(count))?;
-        return Controlling::steersman(controller, client_config);
+        return Controlling::steersman(controller, kubeconfig).await;
     }
     let client = kube_client(kubeconfig).await?;
     let watched = watcher::Config::default().streaming_lists();

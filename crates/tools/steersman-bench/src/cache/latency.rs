@@ -14,7 +14,6 @@ use kube_runtime::controller::Action as KubeAction;
 use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use steersman_api::ClientConfig;
 use steersman_apiserver::status::Status;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use tokio::sync::mpsc::{self, UnboundedSender};
@@ -83,9 +82,8 @@ pub(super) async fn measure(by: MeasuredCache, rounds: usize) -> BenchResult<Lat
 
 async fn start(by: MeasuredCache, kubeconfig: &Path, entered: Entered) -> BenchResult<Controlling> {
     if by != MeasuredCache::KubeRuntime {
-        let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
         let controller = Controller::builder::<ConfigMap>().build(entered)?;
-        return Controlling::steersman(controller, client_config);
+        return Controlling::steersman(controller, kubeconfig).await;
     }
     let all: Api<ConfigMap> = Api::all(kube_client(kubeconfig).await?);
     let reconciles = KubeController::new(all, watcher::Config::default().streaming_lists());

@@ -1,5 +1,6 @@
 //! Driver: runs a controller beside its own cache, with metrics, as in a manager.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt};
@@ -38,10 +39,8 @@ pub(super) enum Controlling {
 }
 
 impl Controlling {
-    pub(super) fn steersman(
-        controller: Controller,
-        client_config: ClientConfig,
-    ) -> BenchResult<Self> {
+    pub(super) async fn steersman(controller: Controller, kubeconfig: &Path) -> BenchResult<Self> {
+        let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
         let registry = Registry::new();
         let metrics = CacheMetrics::register(&registry)?;
         let cache = Cache::new(CacheOptions::new().metrics(metrics))?;

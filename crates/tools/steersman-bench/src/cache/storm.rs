@@ -13,7 +13,6 @@ use kube_client::Api;
 use kube_runtime::controller::{Action as KubeAction, Config as KubeOptions};
 use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
-use steersman_api::ClientConfig;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -57,11 +56,10 @@ pub(super) async fn measure(asked: &SyncTask) -> BenchResult<StormFigures> {
 
 async fn start(asked: &SyncTask, count: Arc<StormCount>) -> BenchResult<Controlling> {
     if asked.by != MeasuredCache::KubeRuntime {
-        let client_config = ClientConfig::from_kubeconfig(&asked.kubeconfig).await?;
         let controller = Controller::builder::<ConfigMap>()
             .max_concurrent_reconciles(WORKERS.into())
             .build(count)?;
-        return Controlling::steersman(controller, client_config);
+        return Controlling::steersman(controller, &asked.kubeconfig).await;
     }
     let all: Api<ConfigMap> = Api::all(kube_client(&asked.kubeconfig).await?);
     let reconciles = KubeController::new(all, watcher::Config::default().streaming_lists())
