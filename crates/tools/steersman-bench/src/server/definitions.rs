@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::program::ProgramServer;
-use crate::process::BenchResult;
+use crate::process::{BenchResult, repeat};
 use crate::report::{Figure, Spread};
 use crate::samples::definitions::{collections, definition, object};
 use crate::wire::kube_client;
@@ -28,10 +28,8 @@ struct Measured {
 
 /// Measures new servers one after the other.
 pub(super) async fn many(program: &Path, definitions: u32, runs: u32) -> BenchResult<Vec<Figure>> {
-    let mut all = Vec::new();
-    for _ in 0..runs {
-        all.push(once(program, definitions).await?);
-    }
+    let what = format!("{definitions} definitions");
+    let all = repeat(runs, what, async || once(program, definitions).await).await?;
     let size = definition(0).to_string().len() / 1000;
     let of =
         format!("{definitions} definitions of {size} kB with two versions, the program over HTTPS");

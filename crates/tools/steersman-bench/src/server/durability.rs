@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::program::ProgramServer;
-use crate::process::BenchResult;
+use crate::process::{BenchResult, repeat};
 use crate::report::{Figure, Spread};
 
 const DURABILITIES: [&str; 3] = ["none", "kernel", "fsync"];
@@ -27,14 +27,12 @@ pub(super) async fn writes(program: &Path, runs: u32, span: Duration) -> BenchRe
     let mut figures = Vec::new();
     for durability in DURABILITIES {
         for clients in CLIENTS {
-            let mut rates = Vec::new();
-            for _ in 0..runs {
-                rates.push(rate(program, durability, clients, span).await?);
-            }
-            let id = format!("server/durability/{durability}/{clients}");
             let what = format!(
                 "writes of {BYTES} bytes with --durability={durability}, clients at a time: {clients}"
             );
+            let measure = async || rate(program, durability, clients, span).await;
+            let rates = repeat(runs, &what, measure).await?;
+            let id = format!("server/durability/{durability}/{clients}");
             figures.push(Figure::new(&id, what, "/s", Spread::of(rates)).more_is_better());
         }
     }

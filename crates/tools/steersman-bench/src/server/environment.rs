@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-use crate::process::BenchResult;
+use crate::process::{BenchResult, repeat};
 use crate::report::{Figure, Spread};
 use crate::wire::ServerAddress;
 
@@ -57,16 +57,15 @@ impl Programs {
 /// Measures starts one after the other.
 pub(super) async fn start(program: &Path, runs: u32) -> BenchResult<Vec<Figure>> {
     let programs = Programs::of(program)?;
-    let mut times = Vec::new();
-    for _ in 0..runs {
-        times.push(start_once(&programs).await?.as_secs_f64());
-    }
+    let start = async || start_once(&programs).await;
+    let times = repeat(runs, "a start as by envtest", start).await?;
     let what = "time in which etcd and kube-apiserver start as by Go's envtest, which checks each of them every 100 ms";
     let figure = Figure::new("server/program/environment", what, "s", Spread::of(times));
     Ok(vec![figure.at_most(0.3)])
 }
 
-async fn start_once(programs: &Programs) -> BenchResult<Duration> {
+/// Returns the time of a start, in seconds.
+async fn start_once(programs: &Programs) -> BenchResult<f64> {
     let folder = tempfile::tempdir()?;
     let file = |name: &str| folder.path().join(name);
     let [client, peer, port] = free_ports()?;
@@ -90,7 +89,7 @@ async fn start_once(programs: &Programs) -> BenchResult<Duration> {
         ca_pem: authority,
     };
     poll(|| place.check("/healthz")).await?;
-    Ok(began.elapsed())
+    Ok(began.elapsed().as_secs_f64())
 }
 
 fn serve(
