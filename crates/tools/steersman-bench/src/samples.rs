@@ -90,7 +90,6 @@ impl Sample {
 impl SampleObject {
     /// Returns the object in a form that the controllers of a cluster do not change: the scheduler
     /// ignores it, the garbage collector does not treat it as an orphan, and its references exist.
-    #[must_use]
     pub(crate) fn left_alone(mut self) -> Self {
         if let Some(spec) = self.object["spec"].as_object_mut()
             && spec.remove("nodeName").is_some()
