@@ -70,11 +70,10 @@ pub fn batch(pod: &Pod) -> Vec<String> {
 
 /// Returns the Pod of a number as a server sends it at a version.
 fn raw(number: u64, version: u64) -> BenchResult<Decoded<RawObject>> {
-    let made = Sample::Pod.make(number, NAMESPACE);
-    let mut object = made.object;
+    let (mut object, status) = Sample::Pod.make(number, NAMESPACE);
     object["metadata"]["uid"] = format!("00000000-0000-4000-8000-{number:012x}").into();
     object["metadata"]["resourceVersion"] = version.to_string().into();
-    object["status"] = made.status.unwrap_or_default();
+    object["status"] = status.unwrap_or_default();
     let json = serde_json::to_vec(&object)?;
     Ok(Decoded::Good(RawObject::from_json(json)?))
 }

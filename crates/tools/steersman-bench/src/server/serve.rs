@@ -138,8 +138,8 @@ impl Held {
     }
 
     fn name(&self, number: u64) -> String {
-        let made = self.of.make(number, NAMESPACE);
-        let name = made.object["metadata"]["name"].as_str();
+        let (object, _) = self.of.make(number, NAMESPACE);
+        let name = object["metadata"]["name"].as_str();
         name.unwrap_or_default().to_owned()
     }
 
