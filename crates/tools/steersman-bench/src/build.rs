@@ -133,7 +133,12 @@ impl BuildRun {
     }
 
     async fn measure(&self) -> BenchResult<BuildCost> {
-        let install = timed(&mut self.install()).await?;
+        let mut install = self.workspace_cargo("install");
+        install
+            .args(["install", "--locked", "--profile", "tools"])
+            .args(["--path", "crates/tools/cargo-steersman", "--root"])
+            .arg(self.path("installed"));
+        let install = timed(&mut install).await?;
         run(self
             .steersman(".")
             .args(["new", OPERATOR, "--kind", "Greeting", "--into", "."]))
@@ -161,7 +166,9 @@ impl BuildRun {
         let test = timed(self.cargo(OPERATOR).arg("test")).await?;
         self.edit(PUBLISHED, &format!("{PUBLISHED}.trim().to_owned()"))?;
         let test_edit = timed(self.cargo(OPERATOR).arg("test")).await?;
-        let example = timed(&mut self.example()).await?;
+        let mut example = self.workspace_cargo("example");
+        example.args(["run", "--locked", "--package", "website-operator"]);
+        let example = timed(example.args(["--", "--once", "--embedded"])).await?;
         Ok(BuildCost {
             own,
             peer,
@@ -208,24 +215,10 @@ impl BuildRun {
         command
     }
 
-    fn install(&self) -> Command {
+    /// Returns a call of cargo in this workspace that builds into a folder of the run.
+    fn workspace_cargo(&self, target: &str) -> Command {
         let mut command = in_new_shell("cargo", &self.root);
-        command
-            .args(["install", "--locked", "--profile", "tools"])
-            .args(["--path", "crates/tools/cargo-steersman", "--root"])
-            .arg(self.path("installed"))
-            .arg("--target-dir")
-            .arg(self.path("install"));
-        command
-    }
-
-    fn example(&self) -> Command {
-        let mut command = in_new_shell("cargo", &self.root);
-        command
-            .args(["run", "--locked", "--package", "website-operator"])
-            .arg("--target-dir")
-            .arg(self.path("example"))
-            .args(["--", "--once", "--embedded"]);
+        command.env("CARGO_TARGET_DIR", self.path(target));
         command
     }
 
