@@ -51,7 +51,7 @@ pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
             Some(path) => files::bytes(path)?,
             None => files::bytes(&build::build(root, platform, PROGRAM)?)?,
         };
-        let name = format!("{}/{PROGRAM}", platform.name());
+        let name = format!("{}/{PROGRAM}", platform.name);
         write(&out, &PackedFile::program(&name, program.clone()))?;
         let archive = envtest::archive(&asked.version, platform, &program, &packing)?;
         write(&out, &archive)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::file::{PackedFile, Packing};
-use super::hash::sha256_hex;
+use super::hash::{SHA256, hex};
 use super::platform::Platform;
 use super::tar;
 use crate::{cargo, files};
@@ -51,7 +51,7 @@ pub(super) fn packages(
     let archive = format!("{name}.tar.gz");
     let bytes = tar::tar_gz(&files, packing)?;
     // The form of `sha256sum`, so that `sha256sum --check` reads it.
-    let line = format!("{}  {archive}\n", sha256_hex(&bytes));
+    let line = format!("{}  {archive}\n", hex(&SHA256, &bytes));
     let hash = PackedFile::data(&format!("{archive}.sha256"), line);
     Ok([PackedFile::data(&archive, bytes), hash])
 }

@@ -6,7 +6,7 @@
 use semver::Version;
 
 use super::file::{PackedFile, Packing};
-use super::hash::sha512_hex;
+use super::hash::{SHA512, hex};
 use super::platform::Platform;
 use super::tar::tar_gz;
 
@@ -25,7 +25,7 @@ pub(super) fn archive(
 ) -> Result<PackedFile, String> {
     let files =
         PROGRAMS.map(|name| PackedFile::program(&format!("{FOLDER}/{name}"), program.to_vec()));
-    let name = format!("envtest-{version}-{}.tar.gz", platform.name());
+    let name = format!("envtest-{version}-{}.tar.gz", platform.name);
     Ok(PackedFile::data(&name, tar_gz(&files, packing)?))
 }
 
@@ -33,7 +33,7 @@ pub(super) fn index(version: &str, base_url: &str, archives: &[PackedFile]) -> P
     let base_url = base_url.trim_end_matches('/');
     let mut text = format!("releases:\n  {version}:\n");
     for archive in archives {
-        let (name, hash) = (&archive.name, sha512_hex(&archive.bytes));
+        let (name, hash) = (&archive.name, hex(&SHA512, &archive.bytes));
         text.push_str(&format!(
             "    {name}:\n      hash: {hash}\n      selfLink: {base_url}/{name}\n"
         ));
@@ -87,7 +87,7 @@ mod tests {
         let platform = Platform::of("x86_64-unknown-linux-gnu").unwrap();
         let archive = archive("v1.36.0", &platform, b"program", &packing).unwrap();
         assert_eq!(archive.name, "envtest-v1.36.0-linux-amd64.tar.gz");
-        let hash = super::sha512_hex(&archive.bytes);
+        let hash = super::hex(&super::SHA512, &archive.bytes);
         let index = index("v1.36.0", "https://example.com/a/", &[archive]);
         assert_eq!(
             String::from_utf8(index.bytes).unwrap(),

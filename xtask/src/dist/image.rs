@@ -25,6 +25,6 @@ pub(super) fn write(
     fs::create_dir_all(&empty).map_err(|error| format!("{}: {error}", empty.display()))?;
     let recipe = files::bytes(&root.join(PACKAGE).join(RECIPE))?;
     super::write(&folder, &PackedFile::data(RECIPE, recipe))?;
-    let name = format!("{}/{PROGRAM}", platform.name());
+    let name = format!("{}/{PROGRAM}", platform.name);
     super::write(&folder, &PackedFile::program(&name, program))
 }
