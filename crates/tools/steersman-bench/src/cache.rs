@@ -28,7 +28,7 @@ pub(crate) mod scaling;
 
 use crate::cache::sync::in_turns;
 use crate::cache::words::MeasuredCache::{
-    Decoded, Defaults, Http1, Json, KubeRuntime, KubeRuntimeBare, Packed,
+    Budget, Decoded, Defaults, Http1, Json, KubeRuntime, KubeRuntimeBare,
 };
 use crate::cache::words::{START_TO_SYNCED, Synced};
 use crate::figures::Figures;
@@ -56,7 +56,7 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec
 /// Measures the time from a cold start until all Pods are cached, in turns, and reads of packed Pods.
 async fn timed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Vec<Figure>> {
     let world = worlds.start(Sample::Pod, objects).await?;
-    let of = [Defaults, KubeRuntime, Packed, Http1, Json];
+    let of = [Defaults, KubeRuntime, Budget(0), Http1, Json];
     progress(format!("{runs} runs of each cache"));
     let [own, peer, packed, http1, json] = in_turns(&world, of, objects, runs).await?;
     world.end().await?;

@@ -55,8 +55,7 @@ async fn late(rounds: usize, times: u32) -> BenchResult<Vec<Figure>> {
 
 /// Measures one reconcile of every object after the start, in comparison with kube-runtime.
 async fn stormed(objects: u64, times: u32) -> BenchResult<Vec<Figure>> {
-    let mut worlds = Worlds::of(None).await?;
-    let world = worlds.start(Sample::ConfigMap, objects).await?;
+    let world = Worlds::Own.start(Sample::ConfigMap, objects).await?;
     let role = |by| ClientRole::Storm(asked(&world, by, objects));
     let runs: Vec<[StormFigures; 2]> =
         repeat(times, "each controller", async || beside_peer(&role).await).await?;

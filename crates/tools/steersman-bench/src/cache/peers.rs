@@ -46,9 +46,7 @@ fn options(asked: &SyncTask) -> BenchResult<CacheOptions> {
         .default_namespaces(asked.namespace.clone())
         .metrics(CacheMetrics::register(&Registry::new())?);
     Ok(match asked.by {
-        MeasuredCache::Packed => options.decoded_budget(0),
-        MeasuredCache::Little => options.decoded_budget(16 << 20),
-        MeasuredCache::Much => options.decoded_budget(256 << 20),
+        MeasuredCache::Budget(bytes) => options.decoded_budget(bytes),
         MeasuredCache::Decoded => options.decoded_budget(None),
         MeasuredCache::Whole => options.defaults(Settings::new().keep_managed_fields(true)),
         MeasuredCache::Selected => options.defaults(Settings::new().labels(SELECTED)),
@@ -82,7 +80,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Be
     let (keys, store) = read_each(keys, store, |store, key| store.get(key).is_some()).await?;
     synced.read = memory()?.0;
     let rounds = match asked.by {
-        MeasuredCache::Packed => Rounds::FEW,
+        MeasuredCache::Budget(0) => Rounds::FEW,
         _ => Rounds::MANY,
     };
     let some: Vec<&ObjectKey> = spread(&keys);
@@ -97,7 +95,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Be
         found(&informer, rounds, asked.objects, &mut synced)?;
     }
     // Decoding many objects at once may exceed the memory of the machine.
-    if asked.by == MeasuredCache::Packed && asked.objects <= LISTED {
+    if asked.by == MeasuredCache::Budget(0) && asked.objects <= LISTED {
         synced.list_cpu = cpu_of(|| store.list().len() as u64 == asked.objects)?;
     }
     cancel.cancel();

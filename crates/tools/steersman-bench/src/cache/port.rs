@@ -109,10 +109,7 @@ pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
 
 /// Measures one operator on a server of its own.
 async fn one(documents: u64, is_peer: bool) -> BenchResult<PortFigures> {
-    let mut world = Worlds::of(None)
-        .await?
-        .start(Sample::Document, documents)
-        .await?;
+    let mut world = Worlds::Own.start(Sample::Document, documents).await?;
     let role = ClientRole::Port {
         kubeconfig: world.kubeconfig.clone(),
         documents,

@@ -189,8 +189,7 @@ struct ChurnFigures {
 
 /// Runs an operator while a server executes an order.
 async fn live(size: SteadySize, order: Order, seconds: u32) -> BenchResult<ChurnFigures> {
-    let mut worlds = Worlds::of(None).await?;
-    let mut world = worlds.start(Sample::Pod, size.objects).await?;
+    let mut world = Worlds::Own.start(Sample::Pod, size.objects).await?;
     let role = ClientRole::Steady(SteadyTask {
         kubeconfig: world.kubeconfig.clone(),
         objects: usize::try_from(size.objects)?,

@@ -18,12 +18,8 @@ pub(crate) enum MeasuredCache {
     Http1,
     /// The cache with its defaults, in JSON instead of protobuf.
     Json,
-    /// The cache without decoded objects.
-    Packed,
-    /// The cache with a budget of 16 MiB.
-    Little,
-    /// The cache with a budget of 256 MiB.
-    Much,
+    /// The cache with a budget of this number of bytes; with 0, all objects are packed.
+    Budget(usize),
     /// The cache without a limit of decoded objects.
     Decoded,
     /// The cache of metadata.
