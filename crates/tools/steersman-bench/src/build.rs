@@ -42,7 +42,6 @@ struct BuildCost {
     example: f64,
 }
 
-/// What an operator of one library costs.
 struct OperatorCost {
     build_seconds: f64,
     crates: f64,
@@ -59,7 +58,7 @@ const PUBLISHED: &str = "object.spec.message.clone()";
 const LINE_LIMIT: Duration = Duration::from_secs(1200);
 /// A program is idle when two readings of its memory, this long apart, are the same.
 const READING_INTERVAL: Duration = Duration::from_secs(1);
-/// What is kept of the environment, so that each command runs as in a new shell.
+/// The variables of the environment that commands get, so that each runs as in a new shell.
 const KEPT: [&str; 6] = [
     "PATH", "HOME", "TMPDIR", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN",
 ];
@@ -238,7 +237,6 @@ impl BuildRun {
         Ok(f64::from(u32::try_from(distinct.len())?))
     }
 
-    /// Replaces an expression in the reconciler.
     fn edit(&self, from: &str, to: &str) -> BenchResult<()> {
         let path = self.path(OPERATOR).join(RECONCILER);
         let source = fs::read_to_string(&path)?;
@@ -281,7 +279,6 @@ impl Dev {
         })
     }
 
-    /// Waits for a line that contains `text`.
     async fn wait_for(&mut self, text: &str) -> BenchResult<()> {
         let found = async {
             while let Some(line) = self.lines.next_line().await? {

@@ -98,7 +98,6 @@ async fn weighed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Ve
     let resident = |runs: &[Synced]| Spread::over(runs, |one| one.resident as f64 / 1e3 / many);
     let peak = |runs: &[Synced]| Spread::over(runs, |one| one.peak as f64 / 1e6);
     let named = format!("{objects} Pods");
-    // The peak divided by its limit, per run.
     let allowed = Spread::over(&own, |one| {
         one.peak as f64 / (1.3 * one.resident as f64 + 32e6)
     });

@@ -15,7 +15,6 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// Creates an empty table that shows its figures on the terminal.
     pub(crate) fn shown() -> Self {
         Self::shown_by(|figure| print_result(figure))
     }
@@ -32,7 +31,6 @@ impl Figures {
         self.measured.push(figure);
     }
 
-    /// Runs a measurement, and shows and adds its figures.
     pub(crate) async fn measure(
         &mut self,
         part: impl Future<Output = BenchResult<Vec<Figure>>>,

@@ -39,7 +39,7 @@ use crate::process::{BenchResult, send};
 use crate::report::Figure;
 use crate::world::Worlds;
 
-/// The command line.
+/// Measures Steersman, and prints the figures as JSON.
 #[derive(Debug, Parser)]
 struct BenchFlags {
     #[command(subcommand)]

@@ -28,7 +28,6 @@ pub(crate) struct Exchange {
     buffer: Vec<u8>,
 }
 
-/// Makes a client of kube-rs.
 pub(crate) async fn kube_client(kubeconfig: &Path) -> BenchResult<kube_client::Client> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let options = KubeConfigOptions::default();
@@ -46,7 +45,6 @@ pub(crate) fn trust(place: &ServerAddress) -> BenchResult<TlsConnector> {
 }
 
 impl ServerAddress {
-    /// Returns the address of a server in this process.
     pub(crate) fn of(serving: &Serving) -> Self {
         Self {
             address: serving.addr().to_string(),

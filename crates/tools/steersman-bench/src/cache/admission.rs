@@ -52,7 +52,7 @@ pub(crate) struct AdmissionFigures {
 struct Times {
     without: f64,
     with: f64,
-    /// The same with a pause before each write.
+    /// With a pause before each write.
     rested_without: f64,
     rested_with: f64,
 }

@@ -1,8 +1,7 @@
 //! Driver: measures a controller with many owners that have one child each, of this workspace and of kube-runtime: the
 //! creation of the children, and one change of each owner that changes no child.
 //!
-//! Both apply the same document in each reconcile, and reconcile an owner again when its child has changed. The server
-//! is in the same process, on a runtime of its own, and counts the requests; the connection is HTTPS over loopback.
+//! Both apply the same document in each reconcile, and reconcile an owner again when its child has changed.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,7 +1,4 @@
 //! Driver: measures the time from the server's commit of a change to its reconcile, without other load.
-//!
-//! The server is in the same process, so that both ends share a clock, but on its own runtime; the
-//! connection is HTTPS over loopback, as with any other server.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -37,7 +34,7 @@ pub(crate) struct Latency {
     /// The median and the 99th percentile from the call of the write, which includes the work of the server.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
-    /// The same from the return of the write, which is after the commit.
+    /// The median and the 99th percentile from the return of the write, which is after the commit.
     pub(crate) p50_of_return: f64,
     pub(crate) p99_of_return: f64,
 }

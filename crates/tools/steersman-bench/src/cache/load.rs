@@ -29,7 +29,6 @@ use crate::server::fill::fill;
 /// The kinds that the controllers watch: the first as the primary kind, the others as owned ones.
 const KINDS: [Sample; 3] = [Sample::ConfigMap, Sample::Secret, Sample::Pod];
 
-/// The number of log records to keep.
 const LOG: usize = 100_000;
 
 #[derive(Debug, Serialize, Deserialize)]

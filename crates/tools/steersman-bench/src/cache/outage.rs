@@ -1,8 +1,7 @@
 //! Driver: measures when a deletion during an outage of the server is observed.
 //!
-//! The server is in the same process, so that both ends share a clock, but on its own runtime; the connection is HTTPS
-//! over loopback. The server is killed and restarted: first connections are refused, then it installs its paths, then
-//! it initializes its storages, and no earlier resource version is known.
+//! The server is killed and restarted: first connections are refused, then it installs its paths, then it initializes
+//! its storages, and no earlier resource version is known.
 
 use std::time::Duration;
 
@@ -118,7 +117,7 @@ async fn steersman(
     drop(caching);
 }
 
-/// Does the same with kube-runtime's watcher and its default backoff.
+/// Signals as [`steersman()`] does, with kube-runtime's watcher and its default backoff.
 async fn kube_runtime(client: KubeClient, sees: UnboundedSender<()>) {
     let all: Api<ConfigMap> = Api::namespaced(client, "default");
     let events = watcher(all, watcher::Config::default().streaming_lists()).default_backoff();

@@ -105,7 +105,6 @@ impl Timed {
     }
 }
 
-/// Waits until background work after a sync has ended.
 pub(super) async fn rest() {
     tokio::time::sleep(REST).await;
 }

@@ -68,7 +68,7 @@ pub(super) fn measure(objects: u64) -> BenchResult<ReadCost> {
     })
 }
 
-/// Measures reads, in nanoseconds.
+/// Returns the cost in nanoseconds.
 async fn read(client: &Client, keys: &[ObjectKey], objects: u64) -> BenchResult<ReadCost> {
     let some = spread(keys);
     let get = async |at: usize| client.get::<Pod>(some[at]).await.is_ok();

@@ -15,7 +15,6 @@ use crate::wire::kube_client;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The figures of one server.
 #[derive(Debug, Clone, Copy)]
 struct Measured {
     /// The time to apply all definitions, in seconds.
@@ -26,7 +25,6 @@ struct Measured {
     in_use: f64,
 }
 
-/// Measures new servers one after the other.
 pub(super) async fn many(program: &Path, definitions: u32, runs: u32) -> BenchResult<Vec<Figure>> {
     let what = format!("{definitions} definitions");
     let all = repeat(runs, what, async || once(program, definitions).await).await?;

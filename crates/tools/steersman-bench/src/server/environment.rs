@@ -54,7 +54,6 @@ impl Programs {
     }
 }
 
-/// Measures starts one after the other.
 pub(super) async fn start(program: &Path, runs: u32) -> BenchResult<Vec<Figure>> {
     let programs = Programs::of(program)?;
     let start = async || start_once(&programs).await;

@@ -143,7 +143,7 @@ impl Held {
         name.unwrap_or_default().to_owned()
     }
 
-    /// Without a grace period, because no kubelet stops the Pod.
+    /// Deletes an object without a grace period, because no kubelet stops a Pod.
     async fn delete(&self, name: &str) -> BenchResult<()> {
         let path = self.of.path(NAMESPACE);
         let path = format!("{path}/{name}?gracePeriodSeconds=0");

@@ -61,7 +61,6 @@ pub(super) async fn measure(times: u32) -> BenchResult<f64> {
     Ok(middle(&taken))
 }
 
-/// Makes the configurations of both sides.
 fn sides() -> BenchResult<(Arc<ServerConfig>, Arc<ClientConfig>)> {
     let key = KeyPair::generate()?;
     let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.self_signed(&key)?;
