@@ -16,6 +16,8 @@ mod image;
 mod command;
 
 use std::fs;
+#[cfg(unix)]
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -129,21 +131,9 @@ fn replace(path: &Path, file: &PackedFile) -> std::io::Result<()> {
     }
     let beside = path.with_added_extension("new");
     fs::write(&beside, &file.bytes)?;
-    set_mode(&beside, file.mode)?;
+    #[cfg(unix)]
+    fs::set_permissions(&beside, PermissionsExt::from_mode(file.mode))?;
     fs::rename(beside, path)
-}
-
-#[cfg(unix)]
-fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "it can fail on other platforms")]
-fn set_mode(_: &Path, _: u32) -> std::io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

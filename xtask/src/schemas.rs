@@ -22,7 +22,6 @@ const VERSION: &str = "v1_36";
 
 const TABLE: &str = "crates/server/steersman-schema/src/types/builtin.txt";
 
-/// The path of the table of lists that strategic merge patches merge, relative to the repository.
 const LISTS: &str = "crates/framework/steersman-client/src/patch/strategic/lists.txt";
 
 const MESSAGES: &str = "crates/framework/steersman-protobuf/src/messages.txt";

@@ -52,7 +52,6 @@ pub(crate) struct Spread {
     pub(crate) runs: u32,
 }
 
-/// Another program that did the same work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Peer {
@@ -156,7 +155,6 @@ impl Spread {
         format!("{figure} ({least:.digits$} to {most:.digits$})")
     }
 
-    /// Formats the median alone.
     pub(crate) fn brief(&self, unit: &str) -> String {
         let digits = digits(self.median);
         with_unit(&format!("{:.digits$}", self.median), unit)

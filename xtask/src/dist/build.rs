@@ -10,7 +10,6 @@ use super::elf;
 use super::platform::Platform;
 use crate::{cargo, files};
 
-/// The profile of `Cargo.toml` that the program is built with.
 const PROFILE: &str = "dist";
 
 /// Builds a program, of the package with its name, and returns its path. Errors name what the target needs and this

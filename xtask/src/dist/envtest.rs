@@ -60,12 +60,9 @@ pub(super) fn check_address(base_url: &str) -> Result<(), String> {
     let is_plain = base_url
         .bytes()
         .all(|byte| byte.is_ascii_graphic() && !b"#'\"".contains(&byte));
-    let has_host = ["http://", "https://"].iter().any(|scheme| {
-        base_url
-            .strip_prefix(scheme)
-            .is_some_and(|rest| !rest.is_empty())
-    });
-    if has_host && is_plain {
+    let host = base_url.strip_prefix("http://");
+    let host = host.or_else(|| base_url.strip_prefix("https://"));
+    if host.is_some_and(|host| !host.is_empty()) && is_plain {
         return Ok(());
     }
     Err(format!(

@@ -29,7 +29,6 @@ impl PackedFile {
     }
 }
 
-/// How files are packed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Packing {
     /// The time of every file, in seconds since 1970.

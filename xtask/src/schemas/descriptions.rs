@@ -126,10 +126,9 @@ pub(super) fn check(
 
 /// Returns the words of an escaped description, without the values of an enum.
 fn words(text: &str) -> Vec<&str> {
-    let text = text
-        .split("Possible enum values:")
-        .next()
-        .unwrap_or_default();
+    let (text, _) = text
+        .split_once("Possible enum values:")
+        .unwrap_or((text, ""));
     let words = text.split([' ', '`']).flat_map(|word| word.split("\\n"));
     words
         .flat_map(|word| word.split("\\t"))

@@ -16,7 +16,6 @@ pub(super) struct Struct {
     pub(super) description: String,
     /// The `apiVersion` if the type is a kind, for example `apps/v1`.
     pub(super) api_version: Option<String>,
-    /// The fields in the order of the source.
     pub(super) fields: Vec<Field>,
     /// JSON names by Rust names.
     pub(super) names: BTreeMap<String, String>,
