@@ -15,8 +15,8 @@ const FOLDERS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The packages that declare no messages of the table, by their folders below `k8s.io`. Their types are scalars, and only
-/// their comments are read.
+/// The packages that declare no messages of the table, by their folders below `k8s.io`. Their types are scalars, and
+/// only their comments are read.
 const SCALAR_PACKAGES: &[(&str, &str)] = &[
     ("apimachinery/pkg/api/resource", "resource"),
     ("apimachinery/pkg/runtime", "runtime"),

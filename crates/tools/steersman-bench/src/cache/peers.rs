@@ -64,11 +64,8 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Be
         _ => client_config,
     };
     let cache = Cache::new(options(asked)?)?;
-    let informers = cache.informers_of::<V>(&Kind::of::<K>())?;
-    let informer = informers
-        .into_iter()
-        .next()
-        .ok_or("the cache has no informer")?;
+    let mut informers = cache.informers_of::<V>(&Kind::of::<K>())?.into_iter();
+    let informer = informers.next().ok_or("the cache has no informer")?;
     let cancel = CancellationToken::new();
     let running = tokio::spawn(cache.run(client_config.clone(), cancel.clone()));
     cache.wait_for_sync().await?;

@@ -84,8 +84,6 @@ fn listen() {
         .init();
 }
 
-// === impl StormCount ===
-
 impl StormCount {
     fn to(objects: u64) -> Self {
         Self {
