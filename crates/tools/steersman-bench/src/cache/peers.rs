@@ -191,16 +191,16 @@ fn expect(found: usize, asked: &SyncTask) -> BenchResult<()> {
 #[cfg(test)]
 mod tests {
     use super::{Rounds, Synced, found};
-    use crate::micro::FedInformer;
+    use crate::micro::ServedPods;
 
     #[test]
     fn a_list_that_does_not_find_its_ten_is_no_figure() {
-        let fed = FedInformer::with(95).unwrap();
+        let served = ServedPods::with(95).unwrap();
         let mut synced = Synced::default();
-        found(&fed.informer, Rounds::FEW, 90, &mut synced).unwrap();
+        found(&served.informer, Rounds::FEW, 90, &mut synced).unwrap();
         assert!(synced.index_ns > 0.0 && synced.label_ns > 0.0);
         // The tenth group has five objects.
-        let fed = FedInformer::with(95).unwrap();
-        assert!(found(&fed.informer, Rounds::FEW, 100, &mut synced).is_err());
+        let served = ServedPods::with(95).unwrap();
+        assert!(found(&served.informer, Rounds::FEW, 100, &mut synced).is_err());
     }
 }
