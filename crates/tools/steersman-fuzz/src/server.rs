@@ -20,7 +20,6 @@ const OBJECTS: [&str; 3] = [
     "/apis/example.com/v1/namespaces/default/sites/a",
 ];
 
-/// The object and its subresources.
 const SUBRESOURCES: [&str; 3] = ["", "/status", "/scale"];
 
 /// The types of a patch, apart from apply.

@@ -12,9 +12,7 @@ use steersman_protobuf::{
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
-/// The definition of the custom kind.
 const DEFINITION: &str = include_str!("world/definition.json");
-/// The objects of a new server.
 const OBJECTS: &str = include_str!("world/objects.json");
 /// The number of body chunks to read, because a watch does not end.
 const PIECES: usize = 8;
