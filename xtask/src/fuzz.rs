@@ -34,7 +34,6 @@ const TOO_SLOW: u32 = 10;
 const TOO_LARGE: u32 = 2048;
 
 /// The binary of all targets.
-#[derive(Debug)]
 struct Fuzzer<'a> {
     root: &'a Path,
     binary: PathBuf,

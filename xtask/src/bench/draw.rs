@@ -30,7 +30,6 @@ const COLOURS: [RGBColor; 10] = [
     RGBColor(180, 180, 180),
 ];
 
-#[derive(Debug)]
 pub(crate) struct Plot {
     pub(crate) file: &'static str,
     pub(crate) title: &'static str,
@@ -66,7 +65,6 @@ const PLOTS: [Plot; 4] = [
     },
 ];
 
-#[derive(Debug)]
 struct Line {
     name: String,
     points: Vec<(f64, f64)>,

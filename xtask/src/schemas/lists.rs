@@ -9,7 +9,6 @@ const HEADER: &str = "\
 ";
 
 /// A field that is a merging list or may lead to one.
-#[derive(Debug)]
 struct FieldType<'a> {
     /// What the table has for a merging list: `[name]` if it is merged by a key, `[]` if it is a set.
     merging: Option<String>,

@@ -11,13 +11,11 @@ pub(crate) struct Figure {
     id: String,
     what: String,
     /// The number of objects, if the same is measured with several numbers.
-    #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<u64>,
     unit: &'static str,
     better: Better,
     own: Spread,
     peers: Vec<Peer>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<BenchTarget>,
     guard: bool,
 }

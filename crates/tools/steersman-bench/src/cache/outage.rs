@@ -99,8 +99,7 @@ async fn steersman(
     let Ok(cache) = Cache::new(CacheOptions::new()) else {
         return;
     };
-    let reads = cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
-    let Ok(informers) = reads.informers() else {
+    let Ok(informers) = cache.informers_of::<ConfigMap>(&Kind::of::<ConfigMap>()) else {
         return;
     };
     let caching = tokio::spawn(cache.run(client_config, cancel));

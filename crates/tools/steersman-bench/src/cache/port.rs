@@ -40,7 +40,6 @@ struct SettledRun {
     resident: u64,
 }
 
-#[derive(Debug)]
 struct PortFigures {
     /// The first run, which publishes each document.
     published: PortPhase,
@@ -51,7 +50,6 @@ struct PortFigures {
     watches: u64,
 }
 
-#[derive(Debug)]
 struct PortPhase {
     run: SettledRun,
     requests: u64,

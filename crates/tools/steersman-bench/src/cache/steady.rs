@@ -75,7 +75,6 @@ struct SeenNumbers {
     moved: Notify,
 }
 
-#[derive(Debug)]
 struct Seeing(Arc<SeenNumbers>);
 
 pub(crate) async fn measure(quick: bool, long: bool) -> BenchResult<Vec<Figure>> {
