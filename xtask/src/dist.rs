@@ -21,6 +21,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use flate2::Compression;
+
 use self::file::{PackedFile, Packing};
 use self::platform::Platform;
 use crate::files;
@@ -37,7 +39,11 @@ pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
     envtest::check_address(&asked.base_url)?;
     let packing = Packing {
         time: time(root)?,
-        is_quick: asked.quick,
+        level: if asked.quick {
+            Compression::fast()
+        } else {
+            Compression::best()
+        },
     };
     let out = root.join(&asked.out);
     let command_for = |platform: &Platform| match &asked.command {

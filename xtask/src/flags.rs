@@ -159,13 +159,10 @@ pub(crate) struct Bench {
     pub(crate) micro: bool,
 }
 
-/// The version of Kubernetes that the API server plays by default.
-const KUBERNETES: &str = "v1.36.0";
-
 #[derive(Debug, Args)]
 pub(crate) struct Dist {
     /// The version of Kubernetes that the program plays, in the name of the archive.
-    #[arg(long, default_value = KUBERNETES, value_name = "vX.Y.Z")]
+    #[arg(long, default_value = "v1.36.0", value_name = "vX.Y.Z")]
     pub(crate) version: String,
     /// The folder to write the packages to.
     #[arg(long, default_value = "target/dist", value_name = "DIR")]

@@ -14,8 +14,6 @@ use super::tar::tar_gz;
 const FOLDER: &str = "controller-tools/envtest";
 /// The programs that envtest starts. Each is a copy, because `setup-envtest` leaves out links.
 const PROGRAMS: [&str; 3] = ["etcd", "kube-apiserver", "kubectl"];
-/// The name of the index, as in controller-tools.
-const INDEX: &str = "envtest-releases.yaml";
 
 pub(super) fn archive(
     version: &str,
@@ -38,7 +36,8 @@ pub(super) fn index(version: &str, base_url: &str, archives: &[PackedFile]) -> P
             "    {name}:\n      hash: {hash}\n      selfLink: {base_url}/{name}\n"
         ));
     }
-    PackedFile::data(INDEX, text)
+    // The name is that of controller-tools.
+    PackedFile::data("envtest-releases.yaml", text)
 }
 
 /// Checks a version of Kubernetes as `setup-envtest` reads it in names of archives.
@@ -79,7 +78,7 @@ mod tests {
     fn an_index_names_each_archive_with_its_hash() {
         let packing = Packing {
             time: 0,
-            is_quick: true,
+            level: flate2::Compression::fast(),
         };
         let platform = Platform::of("x86_64-unknown-linux-gnu").unwrap();
         let archive = archive("v1.36.0", &platform, b"program", &packing).unwrap();

@@ -1,5 +1,7 @@
 //! Files of packages, in memory.
 
+use flate2::Compression;
+
 const EXECUTABLE: u32 = 0o755;
 const READABLE: u32 = 0o644;
 
@@ -33,16 +35,5 @@ impl PackedFile {
 pub(super) struct Packing {
     /// The time of every file, in seconds since 1970.
     pub(super) time: i64,
-    /// Whether to compress less, in less time.
-    pub(super) is_quick: bool,
-}
-
-impl Packing {
-    pub(super) fn level(&self) -> flate2::Compression {
-        if self.is_quick {
-            flate2::Compression::fast()
-        } else {
-            flate2::Compression::best()
-        }
-    }
+    pub(super) level: Compression,
 }

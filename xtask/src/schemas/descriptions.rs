@@ -148,15 +148,11 @@ fn describe(table: &str, structs: &BTreeMap<String, Struct>, go: &GoTypes) -> De
         .iter()
         .map(|name| format!("io.k8s.apimachinery.pkg.{name}"))
         .collect();
-    let kinds: BTreeMap<&str, bool> = table
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .map(|(name, rest)| (name, rest.starts_with("@kind:")))
-        .collect();
+    let types: BTreeMap<&str, Option<&str>> = table::types(table).collect();
     for found in structs.values() {
-        if let Some(is_kind) = kinds.get(table::short(&found.definition).as_str()) {
+        if let Some(api_version) = types.get(table::short(&found.definition).as_str()) {
             named.insert(found.definition.clone());
-            if *is_kind {
+            if api_version.is_some() {
                 named.insert(format!("{}List", found.definition));
             }
         }
