@@ -44,12 +44,8 @@ async fn late(rounds: usize, times: u32) -> BenchResult<Vec<Figure>> {
     Ok(vec![
         figure("controller/latency/call", call50, |one| one.p50).at_most(150.0),
         figure("controller/latency/call99", call99, |one| one.p99).at_most(1000.0),
-        figure("controller/latency/p50", returned50, |one| {
-            one.p50_of_return
-        }),
-        figure("controller/latency/p99", returned99, |one| {
-            one.p99_of_return
-        }),
+        figure("controller/latency/p50", returned50, |one| one.p50_after),
+        figure("controller/latency/p99", returned99, |one| one.p99_after),
     ])
 }
 

@@ -34,9 +34,9 @@ pub(crate) struct Latency {
     /// The median and the 99th percentile from the call of the write, which includes the work of the server.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
-    /// The median and the 99th percentile from the return of the write, which is after the commit.
-    pub(crate) p50_of_return: f64,
-    pub(crate) p99_of_return: f64,
+    /// The median and the 99th percentile from the return of the write, after the commit.
+    pub(crate) p50_after: f64,
+    pub(crate) p99_after: f64,
 }
 
 /// Records when a reconcile starts.
@@ -72,8 +72,8 @@ pub(super) async fn measure(by: MeasuredCache, rounds: usize) -> BenchResult<Lat
     Ok(Latency {
         p50: percentile(&mut with, 50),
         p99: percentile(&mut with, 99),
-        p50_of_return: percentile(&mut after, 50),
-        p99_of_return: percentile(&mut after, 99),
+        p50_after: percentile(&mut after, 50),
+        p99_after: percentile(&mut after, 99),
     })
 }
 
