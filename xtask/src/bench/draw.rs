@@ -70,8 +70,6 @@ struct Line {
     points: Vec<(f64, f64)>,
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
 /// Returns the plots of a table, which is the first part of the ids of its figures.
 pub(crate) fn plots(table: &str) -> Vec<Plot> {
     let is_of_table = |plot: &Plot| plot.figures.split('/').next() == Some(table);
@@ -142,7 +140,7 @@ impl Plot {
 
     fn chart(
         &self,
-        area: &Area<'_>,
+        area: &DrawingArea<SVGBackend<'_>, Shift>,
         (across, up): (Range<f64>, Range<f64>),
         lines: &[Line],
     ) -> Result<(), String> {

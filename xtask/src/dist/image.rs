@@ -8,9 +8,6 @@ use super::platform::Platform;
 use super::{PACKAGE, PROGRAM};
 use crate::files;
 
-/// The name of the folder and of its empty folder, which becomes `/tmp` of the image.
-const FOLDER: &str = "container";
-const EMPTY: &str = "tmp";
 const RECIPE: &str = "Containerfile";
 
 /// Writes the folder for the given platform; other platforms stay in it.
@@ -20,8 +17,9 @@ pub(super) fn write(
     platform: &Platform,
     program: Vec<u8>,
 ) -> Result<(), String> {
-    let folder = out.join(FOLDER);
-    let empty = folder.join(EMPTY);
+    let folder = out.join("container");
+    // An empty folder, which becomes `/tmp` of the image.
+    let empty = folder.join("tmp");
     fs::create_dir_all(&empty).map_err(|error| format!("{}: {error}", empty.display()))?;
     let recipe = files::bytes(&root.join(PACKAGE).join(RECIPE))?;
     super::write(&folder, &PackedFile::data(RECIPE, recipe))?;

@@ -29,8 +29,6 @@ use crate::server::fill::fill;
 /// The kinds that the controllers watch: the first as the primary kind, the others as owned ones.
 const KINDS: [Sample; 3] = [Sample::ConfigMap, Sample::Secret, Sample::Pod];
 
-const LOG: usize = 100_000;
-
 #[derive(Debug, Serialize, Deserialize)]
 struct Loaded {
     requests: u64,
@@ -84,7 +82,7 @@ pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
 
 /// Runs the controllers until they have seen every object, and reports the counts.
 pub(super) async fn play(asked: LoadTask) -> BenchResult<()> {
-    let server = ApiServer::builder().log_capacity(LOG).build();
+    let server = ApiServer::builder().log_capacity(100_000).build();
     for of in KINDS {
         fill(&server, of, 0..asked.objects)?;
     }

@@ -47,7 +47,10 @@ struct StormCount {
 pub(super) async fn measure(asked: &SyncTask) -> BenchResult<StormFigures> {
     listen();
     let began = Instant::now();
-    let count = Arc::new(StormCount::to(asked.objects));
+    let count = Arc::new(StormCount {
+        objects: asked.objects,
+        ..StormCount::default()
+    });
     let controlling = start(asked, Arc::clone(&count)).await?;
     count.done.notified().await;
     controlling.stop().await?;
@@ -85,13 +88,6 @@ fn listen() {
 }
 
 impl StormCount {
-    fn to(objects: u64) -> Self {
-        Self {
-            objects,
-            ..Self::default()
-        }
-    }
-
     fn one(&self) {
         let before = self.begun.fetch_add(1, Ordering::Relaxed);
         // The thread of the first reconcile may be suspended here.

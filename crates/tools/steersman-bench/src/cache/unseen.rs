@@ -15,9 +15,6 @@ use crate::samples::TOGETHER;
 /// The number of unseen writes, each of another request key.
 const UNSEEN: usize = 1000;
 
-const OBJECTS: u64 = 10_000;
-const QUICK: u64 = 2000;
-
 /// The most that a read may take with unseen writes, as a multiple of the same read without.
 const MOST: f64 = 1.2;
 
@@ -29,7 +26,7 @@ pub(crate) struct ReadCost {
 }
 
 pub(super) async fn measure_all(runs: u32, quick: bool) -> BenchResult<Vec<Figure>> {
-    let objects = if quick { QUICK } else { OBJECTS };
+    let objects = if quick { 2000 } else { 10_000 };
     let what = format!("reads with {UNSEEN} unseen writes");
     let role = ClientRole::Unseen { objects };
     let costs: Vec<ReadCost> =
