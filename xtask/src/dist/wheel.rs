@@ -12,11 +12,8 @@ use super::zip::zip;
 use super::{PACKAGE, PROGRAM};
 use crate::files;
 
-/// The folder of the Python package below the package of the program.
-const SOURCES: &str = "python";
 /// The name of the Python package, and the name of the distribution in file names.
 const MODULE: &str = "steersman_apiserver";
-const PROJECT: &str = "pyproject.toml";
 /// The notice of the descriptions that the program holds.
 const NOTICE: &str = "crates/server/steersman-schema/src/types/descriptions/NOTICE";
 
@@ -49,8 +46,8 @@ pub(super) fn wheel(
     program: &[u8],
     packing: &Packing,
 ) -> Result<PackedFile, String> {
-    let folder = root.join(PACKAGE).join(SOURCES);
-    let path = folder.join(PROJECT);
+    let folder = root.join(PACKAGE).join("python");
+    let path = folder.join("pyproject.toml");
     let parsed = toml::from_str::<Pyproject>(&files::text(&path)?);
     let project = parsed
         .map_err(|error| format!("{}: {error}", path.display()))?

@@ -14,7 +14,7 @@ use steersman_object::{Kind, LabelSelector, ListOptions, Object, ObjectKey, Type
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::reads::{KEYS, Rounds, cpu_of, read_each, rest, spread};
+use super::reads::{KEYS, REST, Rounds, cpu_of, read_each, spread};
 use super::words::{MeasuredCache, SyncTask, Synced};
 use crate::process::{BenchResult, cpu_time, memory};
 use crate::samples::{NUMBER, SELECTED, SHARED, TOGETHER};
@@ -29,7 +29,7 @@ impl Synced {
     async fn after_rest(began: Instant) -> BenchResult<Self> {
         let seconds = began.elapsed().as_secs_f64();
         let (resident, peak) = memory()?;
-        rest().await;
+        tokio::time::sleep(REST).await;
         Ok(Self {
             seconds,
             cpu: cpu_time().as_secs_f64(),
