@@ -62,7 +62,7 @@ fn write_or_compare(root: &Path, check: bool, table: &str, fresh: &[u8]) -> Resu
     ))
 }
 
-/// Returns the folder into which cargo has unpacked the sources.
+/// Returns the folder into which cargo has unpacked the sources of `k8s-openapi`.
 fn sources(root: &Path) -> Result<PathBuf, String> {
     let metadata = MetadataCommand::new()
         .manifest_path(root.join("Cargo.toml"))

@@ -39,8 +39,8 @@ const OTHERS: &[&str] = &[
     "version.Info",
 ];
 
-/// Descriptions that differ between Go's comments and `k8s-openapi`: one is written by hand there, and the other has
-/// characters that are escaped in two ways.
+/// Descriptions that differ between Go's comments and `k8s-openapi`: the first is written by hand in `k8s-openapi`, and
+/// the second has characters that both escape differently.
 const DIFFERENT: &[(&str, &str)] = &[
     ("io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent", ""),
     (
@@ -245,7 +245,7 @@ fn of_field(field: &GoField, go: &GoTypes) -> Description {
         });
     }
     let mut lines = field.comment.clone();
-    // The elements of a list have the values, and the list no text about them.
+    // The values of a list belong to its elements, and the description of the list does not explain them.
     if !values.is_empty() && element.is_none() {
         lines.extend(["", "Possible enum values:"].map(str::to_owned));
         let mut about: Vec<String> = values.values().cloned().collect();

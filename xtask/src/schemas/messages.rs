@@ -53,7 +53,7 @@ pub(super) fn write(types: &str, go: &GoTypes) -> Result<String, String> {
         let name = line.split(' ').next().unwrap_or_default();
         lines.insert(name.to_owned(), line.to_owned());
     }
-    // The aggregator's kind has its line by hand.
+    // `OTHERS` has the line of the aggregator's kind.
     let kinds: BTreeMap<&str, &str> = table::types(types)
         .filter(|(name, _)| !name.starts_with("apiregistration."))
         .filter_map(|(name, api_version)| Some((name, api_version?)))

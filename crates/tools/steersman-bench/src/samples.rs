@@ -81,8 +81,8 @@ impl Sample {
     }
 }
 
-/// Changes an object so that the controllers of a cluster leave it alone: the scheduler ignores it, the garbage collector
-/// does not treat it as an orphan, and its references exist.
+/// Changes an object so that the controllers of a cluster leave it alone: the scheduler ignores it, the garbage
+/// collector does not treat it as an orphan, and its references exist.
 pub(crate) fn leave_alone(object: &mut Value) {
     if let Some(spec) = object["spec"].as_object_mut()
         && spec.remove("nodeName").is_some()

@@ -51,7 +51,7 @@ pub(crate) struct AdmissionFigures {
 struct Times {
     without: f64,
     with: f64,
-    /// With a pause before each write.
+    /// The median time with a pause before each write.
     rested_without: f64,
     rested_with: f64,
 }

@@ -174,9 +174,8 @@ impl Scaled {
         Figure::new(&id, what, "", Spread::one(fit.explained)).at_least(0.99)
     }
 
-    /// Returns the cost per object at the largest size, divided by the cost at a smaller size.
-    ///
-    /// A slight curve still has a high R², but it changes this ratio visibly.
+    /// Returns the cost per object at the largest size, divided by the cost at a smaller size. A slight curve still has
+    /// a high R², but it changes this ratio visibly.
     fn bent(
         self,
         one: &str,

@@ -118,7 +118,7 @@ pub(crate) struct Synced {
     pub(crate) index_ns: f64,
     /// A read of ten objects by an indexed label; 0 except for `Decoded`.
     pub(crate) label_ns: f64,
-    /// The processor time of a list of all objects, in seconds; 0 if none was made.
+    /// The processor time of a list of all objects, in seconds; 0 if no list was made.
     pub(crate) list_cpu: f64,
 }
 

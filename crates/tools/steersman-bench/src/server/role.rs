@@ -86,8 +86,8 @@ pub(crate) fn play(role: &str) -> BenchResult<()> {
     })
 }
 
-/// Polls its sockets at most once a millisecond, as a network card batches interrupts. If watchers slept until each
-/// event on the same machine, the server would pay for the wake-ups in system time of its writes.
+/// Returns a runtime that polls its sockets at most once a millisecond, as a network card batches interrupts. If
+/// watchers on the same machine slept until each event, the server would pay for the wake-ups in system time of its writes.
 fn unhurried() -> tokio::runtime::Builder {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.on_thread_park(rest);
@@ -115,8 +115,8 @@ async fn start(began: Instant) -> BenchResult<()> {
     })
 }
 
-/// Sends a request in process, and reads the response up to the piece for which `is_end` returns true. Returns the size of
-/// the read pieces in bytes.
+/// Sends a request in process, and reads the response up to the piece for which `is_end` returns true. Returns the size
+/// of the read pieces in bytes.
 async fn ask(
     server: &ApiServer,
     uri: &str,

@@ -92,7 +92,7 @@ impl Held {
                 per_second,
                 seconds,
             } => {
-                // Late changes are caught up.
+                // After a late change, the interval ticks faster until it has caught up.
                 let mut tick = tokio::time::interval(Duration::from_secs(1) / per_second.max(1));
                 for _ in 0..u64::from(per_second) * u64::from(seconds) {
                     tick.tick().await;

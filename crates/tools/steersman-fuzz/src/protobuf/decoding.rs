@@ -17,17 +17,17 @@ pub(crate) fn objects(input: &[u8]) {
         return;
     };
     let head = decoded(message, raw, without_spec());
-    // What is no object may have metadata.
+    // A message that is no object may have metadata that decodes.
     let Some(whole) = decoded(message, raw, Keep::WHOLE) else {
         return;
     };
-    // Embedded JSON may have numbers that do not survive, so bytes that are not encoded again are no finding.
+    // Embedded JSON may have numbers that cannot be encoded again, which is no finding.
     if let Ok(again) = encode_text(message, &whole.text) {
         let second = decoded(message, &again.raw, Keep::WHOLE);
         let second = second.map(|second| without_nulls(second.object()));
         assert_eq!(second, Some(without_nulls(whole.object())));
     }
-    // Metadata in several pieces is merged, and metadata alone is the first piece.
+    // Metadata in several pieces is out of order: the whole object has all pieces, and the head has only the first.
     if let Some(head) = head.filter(|_| whole.is_in_order) {
         let mut metadata = whole.object()["metadata"].take();
         if let Some(members) = metadata.as_object_mut() {

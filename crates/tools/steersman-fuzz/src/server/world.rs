@@ -54,7 +54,7 @@ impl ServerResponse {
             return Ok(vec![object_in(&envelope)?]);
         };
         if envelope.api_version == V1_BETA1 {
-            // Its items come before its metadata, so clients for `v1` do not read it.
+            // This list has its items before its metadata, so clients for `v1` do not read it.
             return Ok(Vec::new());
         }
         let message = Message::of_kind(&envelope.api_version, kind);
