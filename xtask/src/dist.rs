@@ -16,11 +16,16 @@ mod image;
 mod command;
 
 use std::fs;
+#[cfg(unix)]
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use flate2::Compression;
+
 use self::file::{PackedFile, Packing};
 use self::platform::Platform;
+use crate::files;
 use crate::flags::Dist;
 use crate::say;
 
@@ -34,7 +39,7 @@ pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
     envtest::check_address(&asked.base_url)?;
     let packing = Packing {
         time: time(root)?,
-        is_quick: asked.quick,
+        level: Compression::new(if asked.quick { 1 } else { 9 }),
     };
     let out = root.join(&asked.out);
     let command_for = |platform: &Platform| match &asked.command {
@@ -47,10 +52,10 @@ pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
     let mut archives = Vec::new();
     for platform in &platforms {
         let program = match &asked.program {
-            Some(path) => read(path)?,
-            None => read(&build::build(root, platform, PROGRAM)?)?,
+            Some(path) => files::bytes(path)?,
+            None => files::bytes(&build::build(root, platform, PROGRAM)?)?,
         };
-        let name = format!("{}/{PROGRAM}", platform.name());
+        let name = format!("{}/{PROGRAM}", platform.name);
         write(&out, &PackedFile::program(&name, program.clone()))?;
         let archive = envtest::archive(&asked.version, platform, &program, &packing)?;
         write(&out, &archive)?;
@@ -113,10 +118,6 @@ fn time(root: &Path) -> Result<i64, String> {
     time.ok_or_else(|| format!("the time of the sources reads '{text}'; {remedy}"))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
-}
-
 /// Writes a file, makes its folders, and prints its path and size.
 fn write(folder: &Path, file: &PackedFile) -> Result<(), String> {
     let path = folder.join(&file.name);
@@ -132,21 +133,9 @@ fn replace(path: &Path, file: &PackedFile) -> std::io::Result<()> {
     }
     let beside = path.with_added_extension("new");
     fs::write(&beside, &file.bytes)?;
-    set_mode(&beside, file.mode)?;
+    #[cfg(unix)]
+    fs::set_permissions(&beside, PermissionsExt::from_mode(file.mode))?;
     fs::rename(beside, path)
-}
-
-#[cfg(unix)]
-fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "it can fail on other platforms")]
-fn set_mode(_: &Path, _: u32) -> std::io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,19 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 
 /// Chores of the repository.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
-pub(crate) struct Flags {
-    /// The chore to run.
-    #[command(subcommand)]
-    pub(crate) chore: Chore,
-}
-
-/// A chore.
-#[derive(Debug, Subcommand)]
 pub(crate) enum Chore {
     /// Checks the repository's own rules, as `cargo test -p xtask` does.
     Tidy {
@@ -167,13 +159,10 @@ pub(crate) struct Bench {
     pub(crate) micro: bool,
 }
 
-/// The version of Kubernetes that the API server plays by default.
-const KUBERNETES: &str = "v1.36.0";
-
 #[derive(Debug, Args)]
 pub(crate) struct Dist {
     /// The version of Kubernetes that the program plays, in the name of the archive.
-    #[arg(long, default_value = KUBERNETES, value_name = "vX.Y.Z")]
+    #[arg(long, default_value = "v1.36.0", value_name = "vX.Y.Z")]
     pub(crate) version: String,
     /// The folder to write the packages to.
     #[arg(long, default_value = "target/dist", value_name = "DIR")]
@@ -230,10 +219,10 @@ pub(crate) enum Part {
 mod tests {
     use clap::CommandFactory as _;
 
-    use super::Flags;
+    use super::Chore;
 
     #[test]
     fn the_definition_of_the_command_line_is_valid() {
-        Flags::command().debug_assert();
+        Chore::command().debug_assert();
     }
 }

@@ -8,7 +8,7 @@ use std::thread;
 use parking_lot::Mutex;
 
 use crate::flags::Fuzz;
-use crate::say;
+use crate::{files, say};
 
 const PACKAGE: &str = "steersman-fuzz";
 
@@ -34,7 +34,6 @@ const TOO_SLOW: u32 = 10;
 const TOO_LARGE: u32 = 2048;
 
 /// The binary of all targets.
-#[derive(Debug)]
 struct Fuzzer<'a> {
     root: &'a Path,
     binary: PathBuf,
@@ -85,11 +84,8 @@ impl<'a> Fuzzer<'a> {
         let log_file = self.folder("logs", target).with_extension("txt");
         let findings = self.folder("findings", target);
         let io = |error: std::io::Error| format!("{target}: {error}");
-        for needed in [
-            &self.folder("found", target),
-            &self.folder("logs", ""),
-            &findings,
-        ] {
+        let found = self.folder("found", target);
+        for needed in [&found, &self.folder("logs", ""), &findings] {
             fs::create_dir_all(needed).map_err(io)?;
         }
         let status = Command::new(&self.binary)
@@ -131,13 +127,10 @@ impl<'a> Fuzzer<'a> {
     }
 
     /// Adds inputs to the corpus that reach code that the corpus does not reach.
-    fn keep(&self, targets: &[String]) -> Result<(), String> {
-        for target in targets {
-            let (corpus, found) = (self.corpus(target), self.folder("found", target));
-            let arguments = ["-merge=1".to_owned(), text(&corpus), text(&found)];
-            self.run(target, &arguments)?;
-        }
-        Ok(())
+    fn keep(&self, target: &str) -> Result<(), String> {
+        let (corpus, found) = (self.corpus(target), self.folder("found", target));
+        let arguments = ["-merge=1".to_owned(), text(&corpus), text(&found)];
+        self.run(target, &arguments)
     }
 
     fn corpus(&self, target: &str) -> PathBuf {
@@ -179,48 +172,35 @@ pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
         return Err(findings.join("\n"));
     }
     if fuzz.keep {
-        return fuzzer.keep(&targets);
+        return targets.iter().try_for_each(|target| fuzzer.keep(target));
     }
     Ok(())
 }
 
-/// Returns the names of the targets to run.
+/// Returns the names of the targets to run; the folders in the folder of the corpora are all targets.
 fn wanted(root: &Path, fuzz: &Fuzz) -> Result<Vec<String>, String> {
-    let known = targets(&root.join(CORPUS))?;
+    let corpus = root.join(CORPUS);
+    let mut known = files::names(&corpus)?;
+    known.retain(|name| corpus.join(name).is_dir());
     if let Some(unknown) = fuzz.targets.iter().find(|name| !known.contains(name)) {
         return Err(format!(
             "there is no target '{unknown}'; the targets are: {}",
             known.join(", ")
         ));
     }
-    if fuzz.targets.is_empty() {
-        return Ok(known);
-    }
-    Ok(fuzz.targets.clone())
+    Ok(match fuzz.targets.as_slice() {
+        [] => known,
+        named => named.to_vec(),
+    })
 }
 
-/// Returns the names of the targets, which are the folders in the folder of the corpora.
-fn targets(folder: &Path) -> Result<Vec<String>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut names: Vec<String> = entries
-        .filter_map(Result::ok)
-        .filter(|entry| entry.path().is_dir())
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
-    names.sort();
-    Ok(names)
-}
-
+/// Returns the target platform of this machine, as rustc names it.
 fn host() -> Result<String, String> {
     let output = Command::new("rustc")
-        .arg("-vV")
+        .args(["--print", "host-tuple"])
         .output()
         .map_err(|error| format!("rustc could not be started: {error}"))?;
-    String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .find_map(|line| line.strip_prefix("host: "))
-        .map(str::to_owned)
-        .ok_or_else(|| "rustc -vV does not name its host".to_owned())
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn text(path: &Path) -> String {

@@ -1,6 +1,7 @@
 //! The chores of the repository, one subcommand each. `flags.rs` and `cargo xtask help` describe them.
 
 mod flags;
+mod files;
 mod cargo;
 mod ci;
 mod tidy;
@@ -18,12 +19,12 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::flags::{Chore, Flags};
+use crate::flags::Chore;
 
 #[expect(clippy::print_stderr, reason = "errors go to the terminal")]
 fn main() -> ExitCode {
     let root = repository();
-    let outcome = match Flags::parse().chore {
+    let outcome = match Chore::parse() {
         Chore::Tidy { rules } => tidy::run(&root, &rules),
         Chore::Ci { steps } => ci::run(&root, &steps),
         Chore::Conformance(asked) => conformance::run(&root, &asked),

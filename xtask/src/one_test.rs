@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 
 use cargo_metadata::Message;
 
-/// Environment variables with their values.
 type Variables = Vec<(String, OsString)>;
 
 /// A test in the binary `it` of a package.

@@ -10,19 +10,18 @@ mod go_types;
 mod messages;
 mod descriptions;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::MetadataCommand;
 
-use go_types::GoTypes;
+use self::go_types::GoTypes;
+use crate::files;
 
 /// The version of the Kubernetes API, which is the name of a folder of `k8s-openapi`.
 const VERSION: &str = "v1_36";
 
 const TABLE: &str = "crates/server/steersman-schema/src/types/builtin.txt";
 
-/// The path of the table of lists that strategic merge patches merge, relative to the repository.
 const LISTS: &str = "crates/framework/steersman-client/src/patch/strategic/lists.txt";
 
 const MESSAGES: &str = "crates/framework/steersman-protobuf/src/messages.txt";
@@ -43,7 +42,7 @@ pub(crate) fn run(root: &Path, check: bool, go: Option<&Path>) -> Result<(), Str
         return write_or_compare(root, check, MESSAGES, messages.as_bytes());
     }
     if check {
-        let packed = read(&root.join(DESCRIPTIONS))?;
+        let packed = files::bytes(&root.join(DESCRIPTIONS))?;
         descriptions::check(&packed, &types, &structs)?;
     }
     write_or_compare(root, check, LISTS, lists::write(&types)?.as_bytes())?;
@@ -53,10 +52,9 @@ pub(crate) fn run(root: &Path, check: bool, go: Option<&Path>) -> Result<(), Str
 fn write_or_compare(root: &Path, check: bool, table: &str, fresh: &[u8]) -> Result<(), String> {
     let path = root.join(table);
     if !check {
-        return fs::write(&path, fresh)
-            .map_err(|error| format!("{} could not be written: {error}", path.display()));
+        return files::write(&path, fresh);
     }
-    if read(&path)? == fresh {
+    if files::bytes(&path)? == fresh {
         return Ok(());
     }
     Err(format!(
@@ -64,11 +62,7 @@ fn write_or_compare(root: &Path, check: bool, table: &str, fresh: &[u8]) -> Resu
     ))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| format!("{} could not be read: {error}", path.display()))
-}
-
-/// Returns the folder into which cargo has unpacked the sources.
+/// Returns the folder into which cargo has unpacked the sources of `k8s-openapi`.
 fn sources(root: &Path) -> Result<PathBuf, String> {
     let metadata = MetadataCommand::new()
         .manifest_path(root.join("Cargo.toml"))

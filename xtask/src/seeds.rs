@@ -7,8 +7,6 @@ use clap::ValueEnum as _;
 use crate::flags::{Seeds, Worlds};
 use crate::one_test::OneTest;
 
-const SEEDS: &str = "STEERSMAN_SEEDS";
-
 /// Runs the simulations of these seeds: those of one sort, or of all sorts except crowds.
 pub(crate) fn run(root: &Path, asked: &Seeds) -> Result<(), String> {
     let (from, end) = match asked.only {
@@ -26,7 +24,7 @@ pub(crate) fn run(root: &Path, asked: &Seeds) -> Result<(), String> {
             .collect(),
     };
     for sort in sorts {
-        let variables = vec![(SEEDS.to_owned(), range.clone().into())];
+        let variables = vec![("STEERSMAN_SEEDS".to_owned(), range.clone().into())];
         test(sort).run(root, variables, "a seed fails")?;
     }
     Ok(())

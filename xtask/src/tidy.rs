@@ -29,9 +29,8 @@ use self::tree::{Tree, Violation};
 
 type Rule = fn(&Tree) -> Vec<Violation>;
 
-/// All rules over files, each with the name that its messages carry.
-///
-/// The rule [`LAYERS`] is missing here because it reads the output of `cargo metadata`, too.
+/// All rules over files, each with the name that its messages carry. The rule [`LAYERS`] is missing, because it reads
+/// the output of `cargo metadata`, too.
 const RULES: &[(&str, Rule)] = &[
     ("roles", roles::check),
     ("modules", modules::check),

@@ -11,7 +11,7 @@ use plotters::prelude::{
 };
 use plotters::style::Color as _;
 
-use super::figure::{Figure, grouped};
+use super::figure::{Figure, grouped, series};
 
 /// Width and height in pixels; a viewer may scale the plot.
 const SIZE: (u32, u32) = (760, 420);
@@ -30,59 +30,50 @@ const COLOURS: [RGBColor; 10] = [
     RGBColor(180, 180, 180),
 ];
 
-#[derive(Debug)]
 pub(crate) struct Plot {
     pub(crate) file: &'static str,
     pub(crate) title: &'static str,
     /// The prefix of the ids of its figures.
     figures: &'static str,
-    /// The label of the horizontal axis.
-    axis: &'static str,
     logarithmic: bool,
 }
 
-#[derive(Debug)]
+const PLOTS: [Plot; 4] = [
+    Plot {
+        file: "scaling-seconds.svg",
+        title: "Cold start to synced, in seconds",
+        figures: "scaling/seconds",
+        logarithmic: false,
+    },
+    Plot {
+        file: "scaling-resident.svg",
+        title: "Resident memory after each object was read once, in MB",
+        figures: "scaling/resident",
+        logarithmic: false,
+    },
+    Plot {
+        file: "steady-churn.svg",
+        title: "Resident memory while all objects are replaced, in MB",
+        figures: "steady/churn/resident",
+        logarithmic: false,
+    },
+    Plot {
+        file: "options-resident.svg",
+        title: "Resident memory by option, in MB",
+        figures: "options/resident/",
+        logarithmic: true,
+    },
+];
+
 struct Line {
     name: String,
     points: Vec<(f64, f64)>,
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
-pub(crate) fn plots(table: &str) -> &'static [Plot] {
-    match table {
-        "scaling" => &[
-            Plot {
-                file: "scaling-seconds.svg",
-                title: "Cold start to synced, in seconds",
-                figures: "scaling/seconds",
-                axis: "objects",
-                logarithmic: false,
-            },
-            Plot {
-                file: "scaling-resident.svg",
-                title: "Resident memory after each object was read once, in MB",
-                figures: "scaling/resident",
-                axis: "objects",
-                logarithmic: false,
-            },
-        ],
-        "steady" => &[Plot {
-            file: "steady-churn.svg",
-            title: "Resident memory while all objects are replaced, in MB",
-            figures: "steady/churn/resident",
-            axis: "seconds",
-            logarithmic: false,
-        }],
-        "options" => &[Plot {
-            file: "options-resident.svg",
-            title: "Resident memory by option, in MB",
-            figures: "options/resident/",
-            axis: "objects",
-            logarithmic: true,
-        }],
-        _ => &[],
-    }
+/// Returns the plots of a table, which is the first part of the ids of its figures.
+pub(crate) fn plots(table: &str) -> Vec<Plot> {
+    let is_of_table = |plot: &Plot| plot.figures.split('/').next() == Some(table);
+    PLOTS.into_iter().filter(is_of_table).collect()
 }
 
 impl Plot {
@@ -149,11 +140,12 @@ impl Plot {
 
     fn chart(
         &self,
-        area: &Area<'_>,
+        area: &DrawingArea<SVGBackend<'_>, Shift>,
         (across, up): (Range<f64>, Range<f64>),
         lines: &[Line],
     ) -> Result<(), String> {
         area.fill(&WHITE).map_err(text)?;
+        let axis = series(self.figures);
         let mut builder = ChartBuilder::on(area);
         builder
             .caption(self.title, ("sans-serif", 18))
@@ -162,12 +154,12 @@ impl Plot {
             .y_label_area_size(64);
         if self.logarithmic {
             let chart = builder.build_cartesian_2d(across.log_scale(), up.log_scale());
-            return fill(&mut chart.map_err(text)?, self.axis, lines);
+            return fill(&mut chart.map_err(text)?, axis, lines);
         }
         let chart = builder.build_cartesian_2d(across, up);
         let mut chart: ChartContext<'_, _, Cartesian2d<RangedCoordf64, RangedCoordf64>> =
             chart.map_err(text)?;
-        fill(&mut chart, self.axis, lines)
+        fill(&mut chart, axis, lines)
     }
 }
 

@@ -11,26 +11,26 @@ pub(crate) struct Figure {
     pub(crate) id: String,
     pub(crate) what: String,
     /// The number of objects, if the figure is measured with several numbers of objects.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) at: Option<u64>,
     pub(crate) unit: String,
-    #[serde(default, skip_serializing_if = "Better::is_less")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) better: Better,
     pub(crate) own: Spread,
     /// Other programs that did the same work in the same run; the first is compared with.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) peers: Vec<Peer>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) target: Option<Target>,
     /// Whether a check fails if the target is missed. Set for figures that do not depend on the machine,
     /// such as numbers of requests or shares of another figure of the same run.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) guard: bool,
     /// The ratio below which a check fails. Only the saved results hold it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) bound: Option<f64>,
     /// The limit of a guarded figure, beyond which a check fails. Only the saved results hold it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) limit: Option<Target>,
 }
 
@@ -52,7 +52,6 @@ pub(crate) struct Spread {
     pub(crate) runs: u32,
 }
 
-/// Another program that did the same work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Peer {
@@ -72,11 +71,8 @@ pub(crate) enum Target {
 /// The share by which a figure may be worse than the saved one, because runs and machines differ.
 const SLACK: f64 = 0.2;
 
-impl Better {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-    fn is_less(&self) -> bool {
-        *self == Self::Less
-    }
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Figure {
@@ -156,7 +152,6 @@ impl Spread {
         format!("{figure} ({least:.digits$} to {most:.digits$})")
     }
 
-    /// Formats the median alone.
     pub(crate) fn brief(&self, unit: &str) -> String {
         let digits = digits(self.median);
         with_unit(&format!("{:.digits$}", self.median), unit)
@@ -212,6 +207,15 @@ fn digits(figure: f64) -> usize {
         below if below < 10.0 => 2,
         below if below < 100.0 => 1,
         _ => 0,
+    }
+}
+
+/// Returns what the numbers of a series of figures count: seconds in the table `steady`, or else objects.
+pub(crate) fn series(id: &str) -> &'static str {
+    if id.starts_with("steady/") {
+        "seconds"
+    } else {
+        "objects"
     }
 }
 

@@ -1,16 +1,16 @@
 //! Writes tables into pages of the book, each between two marks.
 
-use std::fs;
 use std::path::Path;
+
+use crate::files;
 
 const END: &str = "<!-- end of figures -->\n";
 
 /// Replaces the text between the marks of a table.
 pub(crate) fn write(page: &Path, table: &str, content: &str) -> Result<(), String> {
     let name = page.display();
-    let text = fs::read_to_string(page).map_err(|error| format!("{name}: {error}"))?;
-    let text = replace(&text, table, content).map_err(|problem| format!("{name} {problem}"))?;
-    fs::write(page, text).map_err(|error| format!("{name}: {error}"))
+    let new = replace(&files::text(page)?, table, content);
+    files::write(page, new.map_err(|problem| format!("{name} {problem}"))?)
 }
 
 /// Returns the text with the content of a table replaced. The caller puts the name of the page in front of the error.

@@ -5,8 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::figure::Figure;
+use crate::files;
 
 /// The version of the format. It is raised when an older program would misread a newer file.
 const FORMAT: u32 = 1;
@@ -46,27 +48,21 @@ impl Results {
         if !path.exists() {
             return Ok(Self::none());
         }
-        let name = path.display();
-        let text = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-        Self::parse(&text).map_err(|problem| format!("{name} {problem}"))
+        let parsed = Self::parse(&files::text(path)?);
+        parsed.map_err(|problem| format!("{} {problem}", path.display()))
     }
 
     /// Parses the content of a file. The caller puts the name of the file in front of the error.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        /// The part that all versions of the format have.
-        #[derive(Deserialize)]
-        struct Head {
-            format: u32,
-        }
         let broken = |error| format!("is not a file of results: {error}");
-        let head: Head = serde_json::from_str(text).map_err(broken)?;
-        if head.format != FORMAT {
-            let format = head.format;
+        let results: Value = serde_json::from_str(text).map_err(broken)?;
+        let format = &results["format"];
+        if *format != FORMAT {
             return Err(format!(
                 "has the format {format}, but this program reads {FORMAT}: move the file away and write a new one with --write"
             ));
         }
-        serde_json::from_str(text).map_err(broken)
+        serde_json::from_value(results).map_err(broken)
     }
 
     /// Replaces the file atomically: after an interrupt it holds either the old or the new content.

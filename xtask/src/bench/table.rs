@@ -1,9 +1,9 @@
 //! Writes tables in Markdown: one row per figure, and a grid for figures over numbers of objects.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::figure::{Figure, Spread, grouped};
+use super::figure::{Figure, grouped, series};
 
 pub(crate) fn markdown(figures: &[Figure]) -> String {
     let (grid, rows): (Vec<&Figure>, Vec<&Figure>) =
@@ -49,11 +49,11 @@ fn cell(figure: &Figure) -> String {
 
 /// Returns one row per figure and peer, with one column per number of objects.
 fn grid_of(figures: &[&Figure]) -> String {
-    if figures.is_empty() {
+    let Some(first) = figures.first() else {
         return String::new();
-    }
+    };
     let columns: BTreeSet<u64> = figures.iter().filter_map(|figure| figure.at).collect();
-    let mut text = format!("| {} |", over(figures));
+    let mut text = format!("| {} |", series(&first.id));
     for column in &columns {
         let _ = write!(text, " {} |", grouped(*column));
     }
@@ -66,39 +66,30 @@ fn grid_of(figures: &[&Figure]) -> String {
             continue;
         }
         written.push(&figure.id);
-        let same: Vec<&Figure> = figures
+        let same: BTreeMap<u64, &Figure> = figures
             .iter()
-            .copied()
             .filter(|other| other.id == figure.id)
+            .filter_map(|other| Some((other.at?, *other)))
             .collect();
         let unit = &figure.unit;
-        row(&mut text, &figure.what, unit, &columns, |at| {
-            let found = same.iter().find(|figure| figure.at == Some(at));
-            found.map(|figure| figure.own)
-        });
-        for peer in peers(&same) {
-            let what = format!("{}, {peer}", figure.what);
-            row(&mut text, &what, unit, &columns, |at| {
-                let found = same.iter().find(|figure| figure.at == Some(at))?;
-                let peer = found.peers.iter().find(|other| other.name == peer)?;
-                Some(peer.figure)
+        let own = columns.iter().map(|at| Some(same.get(at)?.own.brief(unit)));
+        row(&mut text, &figure.what, own);
+        for name in peers(&same) {
+            let cells = columns.iter().map(|at| {
+                let mut peers = same.get(at)?.peers.iter();
+                let peer = peers.find(|peer| peer.name == name)?;
+                Some(peer.figure.brief(unit))
             });
+            row(&mut text, &format!("{}, {name}", figure.what), cells);
         }
     }
     text
 }
 
-fn over(figures: &[&Figure]) -> &'static str {
-    match figures.first() {
-        Some(figure) if figure.id.starts_with("steady/") => "seconds",
-        _ => "objects",
-    }
-}
-
 /// Returns the names of all peers, at any number of objects.
-fn peers<'a>(figures: &[&'a Figure]) -> Vec<&'a str> {
+fn peers<'a>(figures: &BTreeMap<u64, &'a Figure>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
-    for peer in figures.iter().flat_map(|figure| &figure.peers) {
+    for peer in figures.values().flat_map(|figure| &figure.peers) {
         if !names.contains(&peer.name.as_str()) {
             names.push(&peer.name);
         }
@@ -106,16 +97,10 @@ fn peers<'a>(figures: &[&'a Figure]) -> Vec<&'a str> {
     names
 }
 
-fn row(
-    text: &mut String,
-    what: &str,
-    unit: &str,
-    columns: &BTreeSet<u64>,
-    at: impl Fn(u64) -> Option<Spread>,
-) {
+/// Appends a row; a cell without a figure is empty.
+fn row(text: &mut String, what: &str, cells: impl Iterator<Item = Option<String>>) {
     let _ = write!(text, "| {what} |");
-    for column in columns {
-        let cell = at(*column).map(|spread| spread.brief(unit));
+    for cell in cells {
         let _ = write!(text, " {} |", cell.unwrap_or_default());
     }
     text.push('\n');

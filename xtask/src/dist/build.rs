@@ -6,11 +6,10 @@ use std::process::Command;
 
 use cargo_metadata::MetadataCommand;
 
+use super::elf;
 use super::platform::Platform;
-use super::{elf, read};
-use crate::cargo;
+use crate::{cargo, files};
 
-/// The profile of `Cargo.toml` that the program is built with.
 const PROFILE: &str = "dist";
 
 /// Builds a program, of the package with its name, and returns its path. Errors name what the target needs and this
@@ -29,10 +28,10 @@ pub(super) fn build(root: &Path, platform: &Platform, program: &str) -> Result<P
         .args(["build", "--locked", "--offline", "--profile", PROFILE])
         .args(["--target", target, "--package", program])
         .args(["--bin", program])
-        // Compilers of C write the time of the build into the allocator, unless this names another one. The same for
-        // each commit, because cargo does not compile C again for it.
+        // C compilers write the time of the build into the allocator, unless this variable names another time. The
+        // time is the same for each commit, because cargo does not compile C again when the variable changes.
         .env("SOURCE_DATE_EPOCH", "0")
-        // `cargo steersman` then does not look for its sources on the machine that made it.
+        // With this variable, `cargo steersman` does not look for its sources on the machine that built it.
         .env("CARGO_STEERSMAN_PACKED", "1")
         .env_remove("RUSTFLAGS")
         .env("CARGO_ENCODED_RUSTFLAGS", flags(root, folder, platform));
@@ -50,7 +49,7 @@ pub(super) fn build(root: &Path, platform: &Platform, program: &str) -> Result<P
         ));
     }
     let path = folder.join(target).join(PROFILE).join(program);
-    let bytes = read(&path)?;
+    let bytes = files::bytes(&path)?;
     if holds_sources(&bytes, root) {
         return Err(format!(
             "{}: the program holds a path below {}: leave it out if `CARGO_STEERSMAN_PACKED` is set",
@@ -88,9 +87,8 @@ fn check_standard_library(target: &str) -> Result<(), String> {
     ))
 }
 
-/// Returns the flags of rustc, separated as `CARGO_ENCODED_RUSTFLAGS` wants them.
-///
-/// Messages of panics have paths of sources: they are replaced, so that the program does not depend on its folders.
+/// Returns the flags of rustc, separated as `CARGO_ENCODED_RUSTFLAGS` wants them. They replace the paths of sources in
+/// messages of panics, so that the program does not depend on its folders.
 fn flags(root: &Path, target: &Path, platform: &Platform) -> OsString {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use super::file::{PackedFile, Packing};
-use super::hash::sha256_hex;
+use super::hash::{SHA256, hex};
 use super::platform::Platform;
-use super::{read, tar};
-use crate::cargo;
+use super::tar;
+use crate::{cargo, files};
 
 pub(super) const COMMAND: &str = "cargo-steersman";
 
@@ -39,9 +39,9 @@ pub(super) fn packages(
         platform.target,
         env!("CARGO_PKG_VERSION")
     );
-    let licence = read(&root.join("LICENSE"))?;
+    let licence = files::bytes(&root.join("LICENSE"))?;
     let mut files = vec![
-        PackedFile::program(&format!("{name}/{COMMAND}"), read(program)?),
+        PackedFile::program(&format!("{name}/{COMMAND}"), files::bytes(program)?),
         PackedFile::data(&format!("{name}/LICENSE"), licence),
     ];
     for (shell, text) in completions {
@@ -51,7 +51,7 @@ pub(super) fn packages(
     let archive = format!("{name}.tar.gz");
     let bytes = tar::tar_gz(&files, packing)?;
     // The form of `sha256sum`, so that `sha256sum --check` reads it.
-    let line = format!("{}  {archive}\n", sha256_hex(&bytes));
+    let line = format!("{}  {archive}\n", hex(&SHA256, &bytes));
     let hash = PackedFile::data(&format!("{archive}.sha256"), line);
     Ok([PackedFile::data(&archive, bytes), hash])
 }

@@ -6,7 +6,7 @@
 use semver::Version;
 
 use super::file::{PackedFile, Packing};
-use super::hash::sha512_hex;
+use super::hash::{SHA512, hex};
 use super::platform::Platform;
 use super::tar::tar_gz;
 
@@ -14,8 +14,6 @@ use super::tar::tar_gz;
 const FOLDER: &str = "controller-tools/envtest";
 /// The programs that envtest starts. Each is a copy, because `setup-envtest` leaves out links.
 const PROGRAMS: [&str; 3] = ["etcd", "kube-apiserver", "kubectl"];
-/// The name of the index, as in controller-tools.
-const INDEX: &str = "envtest-releases.yaml";
 
 pub(super) fn archive(
     version: &str,
@@ -25,7 +23,7 @@ pub(super) fn archive(
 ) -> Result<PackedFile, String> {
     let files =
         PROGRAMS.map(|name| PackedFile::program(&format!("{FOLDER}/{name}"), program.to_vec()));
-    let name = format!("envtest-{version}-{}.tar.gz", platform.name());
+    let name = format!("envtest-{version}-{}.tar.gz", platform.name);
     Ok(PackedFile::data(&name, tar_gz(&files, packing)?))
 }
 
@@ -33,12 +31,13 @@ pub(super) fn index(version: &str, base_url: &str, archives: &[PackedFile]) -> P
     let base_url = base_url.trim_end_matches('/');
     let mut text = format!("releases:\n  {version}:\n");
     for archive in archives {
-        let (name, hash) = (&archive.name, sha512_hex(&archive.bytes));
+        let (name, hash) = (&archive.name, hex(&SHA512, &archive.bytes));
         text.push_str(&format!(
             "    {name}:\n      hash: {hash}\n      selfLink: {base_url}/{name}\n"
         ));
     }
-    PackedFile::data(INDEX, text)
+    // The name is that of controller-tools.
+    PackedFile::data("envtest-releases.yaml", text)
 }
 
 /// Checks a version of Kubernetes as `setup-envtest` reads it in names of archives.
@@ -60,12 +59,9 @@ pub(super) fn check_address(base_url: &str) -> Result<(), String> {
     let is_plain = base_url
         .bytes()
         .all(|byte| byte.is_ascii_graphic() && !b"#'\"".contains(&byte));
-    let has_host = ["http://", "https://"].iter().any(|scheme| {
-        base_url
-            .strip_prefix(scheme)
-            .is_some_and(|rest| !rest.is_empty())
-    });
-    if has_host && is_plain {
+    let host = base_url.strip_prefix("http://");
+    let host = host.or_else(|| base_url.strip_prefix("https://"));
+    if host.is_some_and(|host| !host.is_empty()) && is_plain {
         return Ok(());
     }
     Err(format!(
@@ -82,12 +78,12 @@ mod tests {
     fn an_index_names_each_archive_with_its_hash() {
         let packing = Packing {
             time: 0,
-            is_quick: true,
+            level: flate2::Compression::fast(),
         };
         let platform = Platform::of("x86_64-unknown-linux-gnu").unwrap();
         let archive = archive("v1.36.0", &platform, b"program", &packing).unwrap();
         assert_eq!(archive.name, "envtest-v1.36.0-linux-amd64.tar.gz");
-        let hash = super::sha512_hex(&archive.bytes);
+        let hash = super::hex(&super::SHA512, &archive.bytes);
         let index = index("v1.36.0", "https://example.com/a/", &[archive]);
         assert_eq!(
             String::from_utf8(index.bytes).unwrap(),

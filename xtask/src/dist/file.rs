@@ -1,5 +1,7 @@
 //! Files of packages, in memory.
 
+use flate2::Compression;
+
 const EXECUTABLE: u32 = 0o755;
 const READABLE: u32 = 0o644;
 
@@ -15,9 +17,8 @@ pub(super) struct PackedFile {
 impl PackedFile {
     pub(super) fn program(name: &str, bytes: Vec<u8>) -> Self {
         Self {
-            name: name.to_owned(),
             mode: EXECUTABLE,
-            bytes,
+            ..Self::data(name, bytes)
         }
     }
 
@@ -30,21 +31,9 @@ impl PackedFile {
     }
 }
 
-/// How files are packed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Packing {
     /// The time of every file, in seconds since 1970.
     pub(super) time: i64,
-    /// Whether to compress less, in less time.
-    pub(super) is_quick: bool,
-}
-
-impl Packing {
-    pub(super) fn level(&self) -> flate2::Compression {
-        if self.is_quick {
-            flate2::Compression::fast()
-        } else {
-            flate2::Compression::best()
-        }
-    }
+    pub(super) level: Compression,
 }

@@ -5,11 +5,9 @@ use std::path::Path;
 
 use super::file::PackedFile;
 use super::platform::Platform;
-use super::{PACKAGE, PROGRAM, read};
+use super::{PACKAGE, PROGRAM};
+use crate::files;
 
-/// The name of the folder and of its empty folder, which becomes `/tmp` of the image.
-const FOLDER: &str = "container";
-const EMPTY: &str = "tmp";
 const RECIPE: &str = "Containerfile";
 
 /// Writes the folder for the given platform; other platforms stay in it.
@@ -19,11 +17,12 @@ pub(super) fn write(
     platform: &Platform,
     program: Vec<u8>,
 ) -> Result<(), String> {
-    let folder = out.join(FOLDER);
-    let empty = folder.join(EMPTY);
+    let folder = out.join("container");
+    // An empty folder, which becomes `/tmp` of the image.
+    let empty = folder.join("tmp");
     fs::create_dir_all(&empty).map_err(|error| format!("{}: {error}", empty.display()))?;
-    let recipe = read(&root.join(PACKAGE).join(RECIPE))?;
+    let recipe = files::bytes(&root.join(PACKAGE).join(RECIPE))?;
     super::write(&folder, &PackedFile::data(RECIPE, recipe))?;
-    let name = format!("{}/{PROGRAM}", platform.name());
+    let name = format!("{}/{PROGRAM}", platform.name);
     super::write(&folder, &PackedFile::program(&name, program))
 }

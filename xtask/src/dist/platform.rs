@@ -3,10 +3,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Platform {
     pub(super) target: &'static str,
-    /// The operating system, as Go names it.
-    pub(super) os: &'static str,
-    /// The processor architecture, as Go names it.
-    pub(super) architecture: &'static str,
+    /// The operating system and the architecture as Go names them, as in names of files.
+    pub(super) name: &'static str,
     /// The platform tag of wheels. A static program runs with any C library.
     pub(super) wheel_tag: &'static str,
 }
@@ -14,26 +12,22 @@ pub(super) struct Platform {
 const PLATFORMS: [Platform; 4] = [
     Platform {
         target: "x86_64-unknown-linux-gnu",
-        os: "linux",
-        architecture: "amd64",
+        name: "linux-amd64",
         wheel_tag: "manylinux_2_17_x86_64.musllinux_1_1_x86_64",
     },
     Platform {
         target: "aarch64-unknown-linux-gnu",
-        os: "linux",
-        architecture: "arm64",
+        name: "linux-arm64",
         wheel_tag: "manylinux_2_17_aarch64.musllinux_1_1_aarch64",
     },
     Platform {
         target: "aarch64-apple-darwin",
-        os: "darwin",
-        architecture: "arm64",
+        name: "darwin-arm64",
         wheel_tag: "macosx_11_0_arm64",
     },
     Platform {
         target: "x86_64-apple-darwin",
-        os: "darwin",
-        architecture: "amd64",
+        name: "darwin-amd64",
         wheel_tag: "macosx_10_12_x86_64",
     },
 ];
@@ -55,17 +49,14 @@ impl Platform {
             other => other,
         };
         let mut all = PLATFORMS.into_iter();
-        all.find(|platform| platform.target.starts_with(&architecture) && platform.os == system)
-    }
-
-    /// Returns the name of the platform in file names, such as `linux-amd64`.
-    pub(super) fn name(&self) -> String {
-        format!("{}-{}", self.os, self.architecture)
+        all.find(|platform| {
+            platform.target.starts_with(&architecture) && platform.name.starts_with(system)
+        })
     }
 
     /// Returns whether the program is linked statically. macOS has no static system library.
     pub(super) fn is_linux(&self) -> bool {
-        self.os == "linux"
+        self.name.starts_with("linux-")
     }
 }
 
@@ -85,11 +76,8 @@ mod tests {
 
     #[test]
     fn platforms_have_the_names_of_go() {
-        let named = |target| Platform::of(target).map(|platform| platform.name());
-        assert_eq!(
-            named("x86_64-unknown-linux-gnu"),
-            Ok("linux-amd64".to_owned())
-        );
-        assert_eq!(named("aarch64-apple-darwin"), Ok("darwin-arm64".to_owned()));
+        let named = |target| Platform::of(target).map(|platform| platform.name);
+        assert_eq!(named("x86_64-unknown-linux-gnu"), Ok("linux-amd64"));
+        assert_eq!(named("aarch64-apple-darwin"), Ok("darwin-arm64"));
     }
 }

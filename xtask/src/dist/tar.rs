@@ -7,7 +7,7 @@ use super::file::{PackedFile, Packing};
 
 /// Returns an archive of regular files that belong to root.
 pub(super) fn tar_gz(files: &[PackedFile], packing: &Packing) -> Result<Vec<u8>, String> {
-    let mut archive = Builder::new(GzEncoder::new(Vec::new(), packing.level()));
+    let mut archive = Builder::new(GzEncoder::new(Vec::new(), packing.level));
     for file in files {
         header(file, packing.time)
             .and_then(|header| archive.append(&header, &file.bytes[..]))
@@ -46,7 +46,7 @@ mod tests {
 
     const PACKING: Packing = Packing {
         time: 1_700_000_000,
-        is_quick: true,
+        level: flate2::Compression::fast(),
     };
 
     #[test]

@@ -54,7 +54,7 @@ fn the_same_program_makes_the_same_packages() {
     assert!(first == second, "the bytes of two runs differ");
     let names: Vec<&str> = first.iter().map(|(name, _)| name.as_str()).collect();
     let version = env!("CARGO_PKG_VERSION");
-    let name = platform.name();
+    let name = platform.name;
     let command = format!("cargo-steersman-{}-v{version}.tar.gz", platform.target);
     let mut expected = vec![
         format!("{command}.sha256"),

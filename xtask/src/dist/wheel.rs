@@ -1,7 +1,6 @@
 //! The Python wheel with the program, in the binary distribution format of packaging.python.org (version 1.0).
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -10,13 +9,11 @@ use super::file::{PackedFile, Packing};
 use super::hash::sha256_record;
 use super::platform::Platform;
 use super::zip::zip;
-use super::{PACKAGE, PROGRAM, read};
+use super::{PACKAGE, PROGRAM};
+use crate::files;
 
-/// The folder of the Python package below the package of the program.
-const SOURCES: &str = "python";
 /// The name of the Python package, and the name of the distribution in file names.
 const MODULE: &str = "steersman_apiserver";
-const PROJECT: &str = "pyproject.toml";
 /// The notice of the descriptions that the program holds.
 const NOTICE: &str = "crates/server/steersman-schema/src/types/descriptions/NOTICE";
 
@@ -49,10 +46,9 @@ pub(super) fn wheel(
     program: &[u8],
     packing: &Packing,
 ) -> Result<PackedFile, String> {
-    let folder = root.join(PACKAGE).join(SOURCES);
-    let path = folder.join(PROJECT);
-    let text = text(&path)?;
-    let parsed = toml::from_str::<Pyproject>(&text);
+    let folder = root.join(PACKAGE).join("python");
+    let path = folder.join("pyproject.toml");
+    let parsed = toml::from_str::<Pyproject>(&files::text(&path)?);
     let project = parsed
         .map_err(|error| format!("{}: {error}", path.display()))?
         .project;
@@ -67,9 +63,9 @@ pub(super) fn wheel(
     let name = format!("{MODULE}/bin/{PROGRAM}");
     files.push(PackedFile::program(&name, program.to_vec()));
     let about = format!("{MODULE}-{version}.dist-info");
-    let readme = self::text(&folder.join(&project.readme))?;
-    let licence = read(&root.join("LICENSE"))?;
-    let notice = read(&root.join(NOTICE))?;
+    let readme = files::text(&folder.join(&project.readme))?;
+    let licence = files::bytes(&root.join("LICENSE"))?;
+    let notice = files::bytes(&root.join(NOTICE))?;
     for (name, content) in [
         ("licenses/LICENSE", licence),
         ("licenses/NOTICE", notice),
@@ -87,18 +83,10 @@ pub(super) fn wheel(
 
 /// Reads the modules of the package and its mark that types are declared, in the order of their names.
 fn modules(folder: &Path) -> Result<Vec<PackedFile>, String> {
-    let problem = |error| format!("{}: {error}", folder.display());
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder).map_err(problem)? {
-        let name = entry.map_err(problem)?.file_name();
-        let name = name.to_string_lossy().into_owned();
-        if name.ends_with(".py") || name == "py.typed" {
-            names.push(name);
-        }
-    }
-    names.sort();
+    let mut names = files::names(folder)?;
+    names.retain(|name| name.ends_with(".py") || name == "py.typed");
     let read = |name: String| {
-        let bytes = read(&folder.join(&name))?;
+        let bytes = files::bytes(&folder.join(&name))?;
         Ok(PackedFile::data(&format!("{MODULE}/{name}"), bytes))
     };
     names.into_iter().map(read).collect()
@@ -155,8 +143,4 @@ fn record(files: &[PackedFile], name: &str) -> PackedFile {
     }
     text.push_str(&format!("{name},,\n"));
     PackedFile::data(name, text)
-}
-
-fn text(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -13,7 +13,7 @@ use super::file::{PackedFile, Packing};
 pub(super) fn zip(files: &[PackedFile], packing: &Packing) -> Result<Vec<u8>, String> {
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)
-        .compression_level(Some(packing.level().level().into()))
+        .compression_level(Some(packing.level.level().into()))
         .last_modified_time(dos_time(packing.time));
     let mut out = ZipWriter::new(Cursor::new(Vec::new()));
     for file in files {
@@ -64,7 +64,7 @@ mod tests {
         ];
         let packing = Packing {
             time: 1_700_000_000,
-            is_quick: false,
+            level: flate2::Compression::best(),
         };
         let packed = zip(&files, &packing).unwrap();
         assert_eq!(packed, zip(&files, &packing).unwrap());

@@ -39,8 +39,8 @@ const OTHERS: &[&str] = &[
     "version.Info",
 ];
 
-/// Descriptions that differ between Go's comments and `k8s-openapi`: one is written by hand there, and the other has
-/// characters that are escaped in two ways.
+/// Descriptions that differ between Go's comments and `k8s-openapi`: the first is written by hand in `k8s-openapi`, and
+/// the second has characters that both escape differently.
 const DIFFERENT: &[(&str, &str)] = &[
     ("io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent", ""),
     (
@@ -126,10 +126,9 @@ pub(super) fn check(
 
 /// Returns the words of an escaped description, without the values of an enum.
 fn words(text: &str) -> Vec<&str> {
-    let text = text
-        .split("Possible enum values:")
-        .next()
-        .unwrap_or_default();
+    let (text, _) = text
+        .split_once("Possible enum values:")
+        .unwrap_or((text, ""));
     let words = text.split([' ', '`']).flat_map(|word| word.split("\\n"));
     words
         .flat_map(|word| word.split("\\t"))
@@ -149,15 +148,11 @@ fn describe(table: &str, structs: &BTreeMap<String, Struct>, go: &GoTypes) -> De
         .iter()
         .map(|name| format!("io.k8s.apimachinery.pkg.{name}"))
         .collect();
-    let kinds: BTreeMap<&str, bool> = table
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .map(|(name, rest)| (name, rest.starts_with("@kind:")))
-        .collect();
+    let types: BTreeMap<&str, Option<&str>> = table::types(table).collect();
     for found in structs.values() {
-        if let Some(is_kind) = kinds.get(table::short(&found.definition).as_str()) {
+        if let Some(api_version) = types.get(table::short(&found.definition).as_str()) {
             named.insert(found.definition.clone());
-            if *is_kind {
+            if api_version.is_some() {
                 named.insert(format!("{}List", found.definition));
             }
         }
@@ -194,10 +189,10 @@ fn add_generated(found: &Struct, descriptions: &mut Descriptions) {
 
 fn add_comments(definition: &str, go: &GoTypes, descriptions: &mut Descriptions) {
     let short = table::short(definition);
-    let mut names = [short.as_str(), ""];
     // Such as `resource.Quantity` of the package `api.resource`.
-    names[1] = short.split_once('.').map_or("", |(_, rest)| rest);
-    let Some(name) = names.iter().find(|name| go.comments.contains_key(**name)) else {
+    let inner = short.split_once('.').map_or("", |(_, rest)| rest);
+    let mut names = [short.as_str(), inner].into_iter();
+    let Some(name) = names.find(|name| go.comments.contains_key(*name)) else {
         return;
     };
     let mut add = |field: &str, description: Description| {
@@ -205,7 +200,7 @@ fn add_comments(definition: &str, go: &GoTypes, descriptions: &mut Descriptions)
             descriptions.insert((definition.to_owned(), field.to_owned()), description);
         }
     };
-    let (text, values) = (worded(go.comments[*name].iter()), Vec::new());
+    let (text, values) = (worded(go.comments[name].iter()), Vec::new());
     add("", Description { text, values });
     for field in fields(name, go) {
         add(&field.json, of_field(field, go));
@@ -250,7 +245,7 @@ fn of_field(field: &GoField, go: &GoTypes) -> Description {
         });
     }
     let mut lines = field.comment.clone();
-    // The elements of a list have the values, and the list no text about them.
+    // The values of a list belong to its elements, and the description of the list does not explain them.
     if !values.is_empty() && element.is_none() {
         lines.extend(["", "Possible enum values:"].map(str::to_owned));
         let mut about: Vec<String> = values.values().cloned().collect();

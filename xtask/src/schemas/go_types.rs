@@ -2,8 +2,9 @@
 //! with their comments.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
+
+use crate::files;
 
 /// The packages by their folders below `k8s.io`, and the name of each in the tables.
 const FOLDERS: &[(&str, &str)] = &[
@@ -14,12 +15,13 @@ const FOLDERS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Packages that declare no messages of the table; their types are scalars. Only their comments are read.
+/// The packages that declare no messages of the table, by their folders below `k8s.io`. Their types are scalars, and
+/// only their comments are read.
 const SCALAR_PACKAGES: &[(&str, &str)] = &[
-    ("k8s.io/apimachinery/pkg/api/resource", "resource"),
-    ("k8s.io/apimachinery/pkg/runtime", "runtime"),
-    ("k8s.io/apimachinery/pkg/types", "types"),
-    ("k8s.io/apimachinery/pkg/util/intstr", "intstr"),
+    ("apimachinery/pkg/api/resource", "resource"),
+    ("apimachinery/pkg/runtime", "runtime"),
+    ("apimachinery/pkg/types", "types"),
+    ("apimachinery/pkg/util/intstr", "intstr"),
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +66,7 @@ impl GoTypes {
         for (folder, package) in FOLDERS {
             types.read_folder(&root.join(folder), package)?;
         }
-        for group in names_in(&root.join("api"))? {
+        for group in files::names(&root.join("api"))? {
             for version in ["v1", "v1beta1", "v2"] {
                 let folder = root.join("api").join(&group).join(version);
                 if folder.is_dir() {
@@ -74,17 +76,17 @@ impl GoTypes {
         }
         let mut scalars = Self::default();
         for (path, package) in SCALAR_PACKAGES {
-            scalars.read_folder(&folder.join(path), package)?;
+            scalars.read_folder(&root.join(path), package)?;
         }
         types.comments.append(&mut scalars.comments);
         Ok(types)
     }
 
     fn read_folder(&mut self, folder: &Path, package: &str) -> Result<(), String> {
-        for file in names_in(folder)? {
+        for file in files::names(folder)? {
             let generated = file.contains("generated") || file.contains("_test.");
             if file.ends_with(".go") && !generated {
-                self.read_file(&text(&folder.join(&file))?, package);
+                self.read_file(&files::text(&folder.join(&file))?, package);
             }
         }
         Ok(())
@@ -171,27 +173,20 @@ fn tag<'a>(tags: &'a str, name: &str) -> Option<&'a str> {
 
 /// Returns the packages that a file imports: the name in the file, and the name in the tables.
 fn imports(text: &str) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    for line in text.lines() {
+    let imports = text.lines().filter_map(|line| {
         let line = line.trim().trim_start_matches("import ");
-        let Some((alias, path)) = line.split_once('"') else {
-            continue;
-        };
+        let (alias, path) = line.split_once("\"k8s.io/")?;
         let path = path.trim_end_matches('"');
-        let scalar = SCALAR_PACKAGES.iter().find(|(known, _)| *known == path);
-        let folder = FOLDERS
-            .iter()
-            .find(|(folder, _)| path.strip_prefix("k8s.io/") == Some(folder));
-        let api = path.strip_prefix("k8s.io/api/");
-        let known = scalar.or(folder).map(|(_, name)| (*name).to_owned());
-        let Some(name) = known.or_else(|| api.map(|path| path.replace('/', "."))) else {
-            continue;
+        let mut known = FOLDERS.iter().chain(SCALAR_PACKAGES);
+        let name = match path.strip_prefix("api/") {
+            Some(group) => group.replace('/', "."),
+            None => known.find(|(folder, _)| *folder == path)?.1.to_owned(),
         };
-        let last = path.rsplit('/').next().unwrap_or_default();
         let alias = Some(alias.trim()).filter(|alias| !alias.is_empty());
-        found.insert(alias.unwrap_or(last).to_owned(), name);
-    }
-    found
+        let last = path.rsplit('/').next()?;
+        Some((alias.unwrap_or(last).to_owned(), name))
+    });
+    imports.collect()
 }
 
 fn qualified(ty: &str, package: &str, imports: &BTreeMap<String, String>) -> String {
@@ -213,21 +208,6 @@ fn qualified(ty: &str, package: &str, imports: &BTreeMap<String, String>) -> Str
         None if ty.starts_with(char::is_lowercase) => ty.to_owned(),
         None => format!("{package}.{ty}"),
     }
-}
-
-fn names_in(folder: &Path) -> Result<Vec<String>, String> {
-    let broken = |error| format!("{} could not be read: {error}", folder.display());
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder).map_err(broken)? {
-        names.extend(entry.map_err(broken)?.file_name().into_string());
-    }
-    names.sort();
-    Ok(names)
-}
-
-fn text(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path)
-        .map_err(|error| format!("{} could not be read: {error}", path.display()))
 }
 
 #[cfg(test)]

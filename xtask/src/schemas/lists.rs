@@ -8,17 +8,13 @@ const HEADER: &str = "\
 # line. `cargo xtask schemas` generates this file; lists.rs describes the format. Do not edit.
 ";
 
-/// The form of a field that is a merging list or may lead to one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum FieldType<'a> {
-    /// A list merged by the key of its elements: the key and the type of the elements.
-    Keyed(&'a str, &'a str),
-    /// A list of scalars, merged as a set.
-    Union,
-    /// A map: the type of its values.
-    Map(&'a str),
-    /// A struct: its type.
-    Struct(&'a str),
+/// A field that is a merging list or may lead to one.
+struct FieldType<'a> {
+    /// What the table has for a merging list: `[name]` if it is merged by a key, `[]` if it is a set.
+    merging: Option<String>,
+    is_map: bool,
+    /// The type of the field, of the elements of the list or of the values of the map.
+    next: &'a str,
 }
 
 /// A type: its `apiVersion` if it is a kind, and its fields.
@@ -32,7 +28,7 @@ pub(super) fn write(types: &str) -> Result<String, String> {
     loop {
         let more = types.iter().filter(|(name, (_, fields))| {
             let mut field_types = fields.values();
-            !leading.contains(*name) && field_types.any(|field_type| leads(field_type, &leading))
+            !leading.contains(*name) && field_types.any(|field_type| field_type.leads(&leading))
         });
         let more: Vec<&str> = more.map(|(name, _)| *name).collect();
         if more.is_empty() {
@@ -50,13 +46,15 @@ pub(super) fn write(types: &str) -> Result<String, String> {
         if let Some(version) = version {
             text.push_str(&format!(" @kind:{version}"));
         }
-        for (field, field_type) in fields
-            .iter()
-            .filter(|(_, field_type)| leads(field_type, &leading))
-        {
-            let field_type = shown(field_type, &leading)
-                .ok_or_else(|| format!("{name}.{field} is a map that leads to a merging list"))?;
-            text.push_str(&format!(" {field}:{field_type}"));
+        for (field, field_type) in fields.iter().filter(|(_, found)| found.leads(&leading)) {
+            if field_type.is_map {
+                return Err(format!(
+                    "{name}.{field} is a map that leads to a merging list"
+                ));
+            }
+            let merging = field_type.merging.as_deref().unwrap_or_default();
+            let next = Some(field_type.next).filter(|next| leading.contains(next));
+            text.push_str(&format!(" {field}:{merging}{}", next.unwrap_or_default()));
         }
         text.push('\n');
     }
@@ -76,33 +74,16 @@ fn reached<'a>(
             continue;
         };
         if reached.insert(name) {
-            waiting.extend(fields.values().filter_map(|field_type| match field_type {
-                FieldType::Keyed(_, next) | FieldType::Map(next) | FieldType::Struct(next) => {
-                    Some(*next)
-                }
-                FieldType::Union => None,
-            }));
+            waiting.extend(fields.values().map(|field_type| field_type.next));
         }
     }
     reached
 }
 
-fn leads(field_type: &FieldType<'_>, leading: &BTreeSet<&str>) -> bool {
-    match field_type {
-        FieldType::Keyed(..) | FieldType::Union => true,
-        FieldType::Map(name) | FieldType::Struct(name) => leading.contains(name),
+impl FieldType<'_> {
+    fn leads(&self, leading: &BTreeSet<&str>) -> bool {
+        self.merging.is_some() || leading.contains(self.next)
     }
-}
-
-/// Returns the form of a field in the table, or `None` for a map.
-fn shown(field_type: &FieldType<'_>, leading: &BTreeSet<&str>) -> Option<String> {
-    Some(match field_type {
-        FieldType::Keyed(key, items) if leading.contains(items) => format!("[{key}]{items}"),
-        FieldType::Keyed(key, _) => format!("[{key}]"),
-        FieldType::Union => "[]".to_owned(),
-        FieldType::Map(_) => return None,
-        FieldType::Struct(name) => (*name).to_owned(),
-    })
 }
 
 fn read(line: &str) -> Option<(&str, Fields<'_>)> {
@@ -119,20 +100,24 @@ fn read(line: &str) -> Option<(&str, Fields<'_>)> {
 
 /// Returns the form of a field, or `None` if a strategic merge patch replaces it.
 fn field_type(kind: &str) -> Option<FieldType<'_>> {
+    let (mut merging, mut is_map, mut next) = (None, false, kind);
     if let Some((rules, items)) = kind.strip_prefix('[').and_then(|kind| kind.split_once(']')) {
         let key = match rules.split_once('|') {
-            Some((_, "union")) => return Some(FieldType::Union),
+            Some((_, "union")) => "",
             Some((_, patch)) => patch.strip_prefix("by:")?,
             None => rules
                 .strip_prefix("map:")
                 .filter(|keys| !keys.contains(','))?,
         };
-        return Some(FieldType::Keyed(key, items));
+        (merging, next) = (Some(format!("[{key}]")), items);
+    } else if let Some((_, values)) = kind.strip_prefix('{').and_then(|kind| kind.split_once('}')) {
+        (is_map, next) = (true, values);
     }
-    if let Some((_, values)) = kind.strip_prefix('{').and_then(|kind| kind.split_once('}')) {
-        return Some(FieldType::Map(values));
-    }
-    Some(FieldType::Struct(kind))
+    Some(FieldType {
+        merging,
+        is_map,
+        next,
+    })
 }
 
 #[cfg(test)]

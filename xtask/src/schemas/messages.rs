@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::go_types::{GoField, GoTypes};
+use super::table;
 
 const HEADER: &str = "\
 # The protobuf messages of Kubernetes' own types, one message per line: its name, `@` and the apiVersion if it is a
@@ -52,7 +53,11 @@ pub(super) fn write(types: &str, go: &GoTypes) -> Result<String, String> {
         let name = line.split(' ').next().unwrap_or_default();
         lines.insert(name.to_owned(), line.to_owned());
     }
-    let kinds = kinds(types);
+    // `OTHERS` has the line of the aggregator's kind.
+    let kinds: BTreeMap<&str, &str> = table::types(types)
+        .filter(|(name, _)| !name.starts_with("apiregistration."))
+        .filter_map(|(name, api_version)| Some((name, api_version?)))
+        .collect();
     let mut waiting: Vec<String> = kinds.keys().map(|name| (*name).to_owned()).collect();
     waiting.extend(ROOTS.map(str::to_owned));
     let mut seen: BTreeSet<String> = lines.keys().cloned().collect();
@@ -131,19 +136,6 @@ fn kind(go: &GoTypes, ty: &str) -> Result<String, String> {
         _ => return Err(format!("the table has no form for the Go type {ty}")),
     }
     .to_owned())
-}
-
-fn kinds(types: &str) -> BTreeMap<&str, &str> {
-    let lines = types.lines().filter(|line| !line.starts_with('#'));
-    lines
-        .filter_map(|line| {
-            let mut words = line.split(' ');
-            let name = words.next()?;
-            let api_version = words.find_map(|word| word.strip_prefix("@kind:"))?;
-            // The aggregator's kind has its line by hand.
-            (!name.starts_with("apiregistration.")).then_some((name, api_version))
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ pub(super) struct Struct {
     pub(super) description: String,
     /// The `apiVersion` if the type is a kind, for example `apps/v1`.
     pub(super) api_version: Option<String>,
-    /// The fields in the order of the source.
     pub(super) fields: Vec<Field>,
     /// JSON names by Rust names.
     pub(super) names: BTreeMap<String, String>,
@@ -30,7 +29,7 @@ pub(super) struct Field {
     pub(super) merge: Option<Merge>,
 }
 
-/// How a list or map merges.
+/// How a list or map merges. A map that merges key by key, as maps without a rule do, has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Merge {
     /// Replaced as a whole.
@@ -39,8 +38,6 @@ pub(super) enum Merge {
     Set,
     /// A list merged by these fields of its elements (Rust names).
     ListMap(Vec<String>),
-    /// A map merged key by key.
-    Granular,
 }
 
 /// Returns all structs below a folder by their Rust paths, for example `crate::api::core::v1::PodSpec`.
@@ -148,7 +145,6 @@ fn merge(text: &str, field: &str) -> Option<Merge> {
         ("list::atomic", Merge::Atomic),
         ("map::atomic", Merge::Atomic),
         ("list::set", Merge::Set),
-        ("map::granular", Merge::Granular),
     ] {
         if text.contains(&format!("merge_strategies::{strategy}(&mut self.{field},")) {
             return Some(found);

@@ -185,6 +185,16 @@ fn inner<'a>(kind: &'a str, generic: &str) -> Option<&'a str> {
     kind.strip_prefix(generic)?.strip_suffix('>')
 }
 
+/// Returns the names of the types in a table, each with its `apiVersion` if it is a kind.
+pub(super) fn types(table: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let lines = table.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| {
+        let mut words = line.split(' ');
+        let name = words.next()?;
+        Some((name, words.find_map(|word| word.strip_prefix("@kind:"))))
+    })
+}
+
 /// Returns the name of a definition without the prefixes that all definitions share.
 pub(super) fn short(definition: &str) -> String {
     let prefixes = [

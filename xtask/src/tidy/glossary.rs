@@ -61,7 +61,7 @@ fn declared(tree: &Tree) -> Declared<'_> {
         let list = tokens(&code);
         let name = name.strip_prefix("steersman-").unwrap_or(name);
         for found in declarations(&list) {
-            let crates = declared.types.entry(found.name.to_owned());
+            let crates = declared.types.entry(found.text.to_owned());
             crates.or_default().insert(name);
         }
         let items = list

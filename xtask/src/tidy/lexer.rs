@@ -7,7 +7,6 @@ use std::ops::Range;
 use ra_ap_rustc_lexer::{FrontmatterAllowed, LiteralKind, TokenKind, tokenize};
 
 /// Views of a Rust file.
-#[derive(Debug)]
 pub(crate) struct Source {
     /// The code; comments and literals are replaced by blanks.
     pub(crate) code: String,

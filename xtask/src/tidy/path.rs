@@ -81,7 +81,7 @@ fn check_row<'a>(
     let types = words
         .filter(|word| !word.is_empty())
         .take_while(|word| word.starts_with(|char: char| char.is_ascii_uppercase()));
-    let missing = types.filter(|name| !declared.iter().any(|found| found.name == *name));
+    let missing = types.filter(|name| !declared.iter().any(|found| found.text == *name));
     missing
         .map(|name| {
             let problem = format!("draws `{name}` in `{path}`, which does not declare it");

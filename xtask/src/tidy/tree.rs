@@ -79,18 +79,6 @@ impl Tree {
         Ok(Self { files })
     }
 
-    #[cfg(test)]
-    pub(crate) fn of(files: &[(&str, &str)]) -> Self {
-        let files = files
-            .iter()
-            .map(|(path, text)| File {
-                path: (*path).to_owned(),
-                text: (*text).to_owned(),
-            })
-            .collect();
-        Self { files }
-    }
-
     pub(crate) fn files(&self) -> impl Iterator<Item = &File> {
         self.files.iter()
     }
@@ -189,6 +177,19 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<File>) -> std::io::Resul
 #[cfg(test)]
 mod tests {
     use super::{File, Tree, Violation};
+
+    impl Tree {
+        pub(crate) fn of(files: &[(&str, &str)]) -> Self {
+            let files = files
+                .iter()
+                .map(|(path, text)| File {
+                    path: (*path).to_owned(),
+                    text: (*text).to_owned(),
+                })
+                .collect();
+            Self { files }
+        }
+    }
 
     fn file(path: &str) -> File {
         File {

@@ -11,13 +11,6 @@ const METAPHORS: &[&str] = &[
     "Shelf", "Shown", "Sight",
 ];
 
-/// A declaration of a struct, enum, union, trait or type alias at the level of a module.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Declaration<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) at: usize,
-}
-
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut first: BTreeMap<(&str, String), &File> = BTreeMap::new();
@@ -26,7 +19,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
             continue;
         };
         let code = Source::of(&file.text).production();
-        for Declaration { name, at } in declarations(&tokens(&code)) {
+        for Token { text: name, at } in declarations(&tokens(&code)) {
             if METAPHORS.contains(&name) {
                 let problem = format!("a type is named `{name}`");
                 found.push(file.violation(at, problem, "use the word of the field"));
@@ -43,8 +36,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// Returns the types that a file declares outside functions, impls, traits and macros.
-pub(crate) fn declarations<'a>(list: &[Token<'a>]) -> Vec<Declaration<'a>> {
+/// Returns the names of the types that a file declares outside functions, impls, traits and macros.
+pub(crate) fn declarations<'a>(list: &[Token<'a>]) -> Vec<Token<'a>> {
     let text = |index: usize| list.get(index).map_or("", |token| token.text);
     let mut found = Vec::new();
     // The open brackets; `true` stands for the body of an inline module.
@@ -57,12 +50,9 @@ pub(crate) fn declarations<'a>(list: &[Token<'a>]) -> Vec<Declaration<'a>> {
                 open.pop();
             }
             "struct" | "enum" | "union" | "trait" | "type" if open.iter().all(|module| *module) => {
-                let Some(&Token { text: name, at }) = list.get(index + 1) else {
-                    continue;
-                };
-                if name.starts_with(|char: char| is_word(char) && !char.is_lowercase()) {
-                    found.push(Declaration { name, at });
-                }
+                let is_type = |char: char| is_word(char) && !char.is_lowercase();
+                let name = list.get(index + 1);
+                found.extend(name.filter(|name| name.text.starts_with(is_type)));
             }
             _ => {}
         }

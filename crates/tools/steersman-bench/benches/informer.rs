@@ -1,13 +1,143 @@
 //! Steps of an informer: changes from the watch to the store and to subscribers, and reads.
 
 use std::hint::black_box;
+use std::ops::Range;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use steersman_bench::micro::{FedInformer, SHARED, TOGETHER, batch};
-use steersman_object::{LabelSelector, ListOptions, ObjectKey};
+use futures::channel::mpsc;
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::Pod;
+use parking_lot::Mutex;
+use steersman_api::{
+    Decoded, Error, ListPage, ListStream, ListWatch, PageRequest, RawObject, WatchEvent,
+    WatchOptions, WatchStream,
+};
+use steersman_bench::micro::{BenchResult, SHARED, TOGETHER, batch, pod};
+use steersman_informer::{Budget, Delivery, Informer, InformerOptions, Subscription};
+use steersman_object::{Kind, LabelSelector, ListOptions, ObjectKey, ResourceVersion};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
 
 const OBJECTS: u64 = 10_000;
 const CHANGES: u64 = 1_000;
+
+type BenchItem = Result<WatchEvent, Error>;
+
+/// An informer of Pods, and the server's end of its watch.
+struct FedInformer {
+    /// The runtime of its tasks.
+    runtime: Runtime,
+    /// The synced informer.
+    informer: Informer<Pod>,
+    objects: u64,
+    version: u64,
+    wire: mpsc::UnboundedSender<BenchItem>,
+}
+
+/// A list followed by a watch.
+struct Script {
+    page: Mutex<Vec<Decoded<RawObject>>>,
+    watch: Mutex<Option<mpsc::UnboundedReceiver<BenchItem>>>,
+}
+
+/// Returns the Pod of a number as a server sends it at a version.
+fn raw(number: u64, version: u64) -> BenchResult<Decoded<RawObject>> {
+    let mut object = pod(number);
+    object["metadata"]["uid"] = format!("00000000-0000-4000-8000-{number:012x}").into();
+    object["metadata"]["resourceVersion"] = version.to_string().into();
+    let json = serde_json::to_vec(&object)?;
+    Ok(Decoded::Good(RawObject::from_json(json)?))
+}
+
+impl ListWatch for Script {
+    async fn list(&self, _: &PageRequest) -> Result<ListStream, Error> {
+        let items = std::mem::take(&mut *self.page.lock());
+        let page = ListPage::new(items, ResourceVersion::new("1"));
+        Ok(stream::iter(page.into_parts().map(Ok)).boxed())
+    }
+
+    async fn watch(&self, _: &WatchOptions) -> Result<WatchStream, Error> {
+        let watch = self.watch.lock().take();
+        match watch {
+            Some(watch) => Ok(watch.boxed()),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl FedInformer {
+    /// Creates an informer of this number of Pods.
+    fn with(objects: u64) -> BenchResult<Self> {
+        let page: BenchResult<Vec<_>> = (0..objects).map(|number| raw(number, 1)).collect();
+        let (wire, watch) = mpsc::unbounded();
+        let script = Script {
+            page: Mutex::new(page?),
+            watch: Mutex::new(Some(watch)),
+        };
+        let options = InformerOptions::new()
+            .watch_list(false)
+            .budget(Budget::unlimited());
+        let informer = Informer::new(Kind::of::<Pod>(), options);
+        let runtime = Runtime::new()?;
+        runtime.spawn(informer.run(script, CancellationToken::new()));
+        runtime.block_on(informer.wait_for_sync())?;
+        Ok(Self {
+            runtime,
+            informer,
+            objects,
+            version: 1,
+            wire,
+        })
+    }
+
+    /// Creates changes of the Pods of these numbers, each at its own version, ahead of the timed part.
+    fn changes(&mut self, numbers: Range<u64>) -> BenchResult<Vec<WatchEvent>> {
+        let mut changes = Vec::new();
+        for number in numbers {
+            self.version += 1;
+            let object = raw(number % self.objects, self.version)?;
+            changes.push(WatchEvent::Modified(object));
+        }
+        Ok(changes)
+    }
+
+    /// Sends the changes.
+    fn send(&self, changes: Vec<WatchEvent>) {
+        for change in changes {
+            // The informer holds the receiver as long as it runs.
+            let _gone = self.wire.unbounded_send(Ok(change));
+        }
+    }
+
+    /// Creates subscribers that have received the initial objects.
+    fn subscribers(&self, many: usize) -> Vec<Subscription<Pod>> {
+        (0..many)
+            .map(|_| {
+                let mut subscription = self.informer.subscribe();
+                self.runtime.block_on(take(&mut subscription, self.objects));
+                subscription
+            })
+            .collect()
+    }
+
+    /// Waits until each subscriber has received this number of events.
+    fn deliver(&self, subscribers: &mut [Subscription<Pod>], events: u64) {
+        self.runtime.block_on(async {
+            for subscriber in subscribers {
+                take(subscriber, events).await;
+            }
+        });
+    }
+}
+
+/// Takes this number of events, or fewer if the subscription ends.
+async fn take(subscription: &mut Subscription<Pod>, mut events: u64) {
+    while events > 0
+        && let Some(delivery) = subscription.next().await
+    {
+        events -= u64::from(matches!(delivery, Delivery::Event(_)));
+    }
+}
 
 fn fed() -> FedInformer {
     FedInformer::with(OBJECTS).unwrap_or_else(|problem| panic!("no informer: {problem}"))

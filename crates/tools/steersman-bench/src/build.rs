@@ -42,7 +42,6 @@ struct BuildCost {
     example: f64,
 }
 
-/// What an operator of one library costs.
 struct OperatorCost {
     build_seconds: f64,
     crates: f64,
@@ -59,7 +58,7 @@ const PUBLISHED: &str = "object.spec.message.clone()";
 const LINE_LIMIT: Duration = Duration::from_secs(1200);
 /// A program is idle when two readings of its memory, this long apart, are the same.
 const READING_INTERVAL: Duration = Duration::from_secs(1);
-/// What is kept of the environment, so that each command runs as in a new shell.
+/// The variables of the environment that commands get, so that each runs as in a new shell.
 const KEPT: [&str; 6] = [
     "PATH", "HOME", "TMPDIR", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN",
 ];
@@ -133,7 +132,12 @@ impl BuildRun {
     }
 
     async fn measure(&self) -> BenchResult<BuildCost> {
-        let install = timed(&mut self.install()).await?;
+        let mut install = self.workspace_cargo("install");
+        install
+            .args(["install", "--locked", "--profile", "tools"])
+            .args(["--path", "crates/tools/cargo-steersman", "--root"])
+            .arg(self.path("installed"));
+        let install = timed(&mut install).await?;
         run(self
             .steersman(".")
             .args(["new", OPERATOR, "--kind", "Greeting", "--into", "."]))
@@ -161,7 +165,9 @@ impl BuildRun {
         let test = timed(self.cargo(OPERATOR).arg("test")).await?;
         self.edit(PUBLISHED, &format!("{PUBLISHED}.trim().to_owned()"))?;
         let test_edit = timed(self.cargo(OPERATOR).arg("test")).await?;
-        let example = timed(&mut self.example()).await?;
+        let mut example = self.workspace_cargo("example");
+        example.args(["run", "--locked", "--package", "website-operator"]);
+        let example = timed(example.args(["--", "--once", "--embedded"])).await?;
         Ok(BuildCost {
             own,
             peer,
@@ -208,24 +214,10 @@ impl BuildRun {
         command
     }
 
-    fn install(&self) -> Command {
+    /// Returns a call of cargo in this workspace that builds into a folder of the run.
+    fn workspace_cargo(&self, target: &str) -> Command {
         let mut command = in_new_shell("cargo", &self.root);
-        command
-            .args(["install", "--locked", "--profile", "tools"])
-            .args(["--path", "crates/tools/cargo-steersman", "--root"])
-            .arg(self.path("installed"))
-            .arg("--target-dir")
-            .arg(self.path("install"));
-        command
-    }
-
-    fn example(&self) -> Command {
-        let mut command = in_new_shell("cargo", &self.root);
-        command
-            .args(["run", "--locked", "--package", "website-operator"])
-            .arg("--target-dir")
-            .arg(self.path("example"))
-            .args(["--", "--once", "--embedded"]);
+        command.env("CARGO_TARGET_DIR", self.path(target));
         command
     }
 
@@ -245,7 +237,6 @@ impl BuildRun {
         Ok(f64::from(u32::try_from(distinct.len())?))
     }
 
-    /// Replaces an expression in the reconciler.
     fn edit(&self, from: &str, to: &str) -> BenchResult<()> {
         let path = self.path(OPERATOR).join(RECONCILER);
         let source = fs::read_to_string(&path)?;
@@ -288,7 +279,6 @@ impl Dev {
         })
     }
 
-    /// Waits for a line that contains `text`.
     async fn wait_for(&mut self, text: &str) -> BenchResult<()> {
         let found = async {
             while let Some(line) = self.lines.next_line().await? {

@@ -28,7 +28,7 @@ pub(crate) mod scaling;
 
 use crate::cache::sync::in_turns;
 use crate::cache::words::MeasuredCache::{
-    Decoded, Defaults, Http1, Json, KubeRuntime, KubeRuntimeBare, Packed,
+    Budget, Decoded, Defaults, Http1, Json, KubeRuntime, KubeRuntimeBare,
 };
 use crate::cache::words::{START_TO_SYNCED, Synced};
 use crate::figures::Figures;
@@ -56,7 +56,7 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec
 /// Measures the time from a cold start until all Pods are cached, in turns, and reads of packed Pods.
 async fn timed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Vec<Figure>> {
     let world = worlds.start(Sample::Pod, objects).await?;
-    let of = [Defaults, KubeRuntime, Packed, Http1, Json];
+    let of = [Defaults, KubeRuntime, Budget(0), Http1, Json];
     progress(format!("{runs} runs of each cache"));
     let [own, peer, packed, http1, json] = in_turns(&world, of, objects, runs).await?;
     world.end().await?;
@@ -98,7 +98,6 @@ async fn weighed(worlds: &mut Worlds, objects: u64, runs: u32) -> BenchResult<Ve
     let resident = |runs: &[Synced]| Spread::over(runs, |one| one.resident as f64 / 1e3 / many);
     let peak = |runs: &[Synced]| Spread::over(runs, |one| one.peak as f64 / 1e6);
     let named = format!("{objects} Pods");
-    // The peak divided by its limit, per run.
     let allowed = Spread::over(&own, |one| {
         one.peak as f64 / (1.3 * one.resident as f64 + 32e6)
     });

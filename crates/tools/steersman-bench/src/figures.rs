@@ -3,19 +3,14 @@
 use crate::process::{BenchResult, print_result};
 use crate::report::Figure;
 
-type Show = Box<dyn FnMut(&Figure)>;
-
-/// The figures of one table, in their order.
-///
-/// A table takes minutes and may fail or be interrupted, so each figure is shown on the terminal
-/// when it is added, before the next measurement starts.
+/// The figures of one table, in their order. A table takes minutes and may fail or be interrupted, so each figure is
+/// shown on the terminal when it is added, before the next measurement starts.
 pub(crate) struct Figures {
-    show: Show,
+    show: Box<dyn FnMut(&Figure)>,
     measured: Vec<Figure>,
 }
 
 impl Figures {
-    /// Creates an empty table that shows its figures on the terminal.
     pub(crate) fn shown() -> Self {
         Self::shown_by(|figure| print_result(figure))
     }
@@ -32,7 +27,6 @@ impl Figures {
         self.measured.push(figure);
     }
 
-    /// Runs a measurement, and shows and adds its figures.
     pub(crate) async fn measure(
         &mut self,
         part: impl Future<Output = BenchResult<Vec<Figure>>>,

@@ -7,7 +7,7 @@
 //! # Reading order
 //!
 //! - `process` starts a process for a measurement, and `stops` ends one.
-//! - `samples` has the measured objects, and `wire` a minimal HTTPS client.
+//! - `samples` has the measured objects, and `wire` the clients of servers.
 //! - `report`, `figures` and `fit` make tables of measurements.
 //! - `server` measures the embedded API server, each measurement in a process of its own.
 //! - `world` has the servers to measure against.
@@ -39,7 +39,7 @@ use crate::process::{BenchResult, send};
 use crate::report::Figure;
 use crate::world::Worlds;
 
-/// The command line.
+/// Measures Steersman, and prints the figures as JSON.
 #[derive(Debug, Parser)]
 struct BenchFlags {
     #[command(subcommand)]

@@ -1,21 +1,13 @@
-//! Handle: the fixtures of the micro benchmarks: an informer with a scripted watch, and a cache with its client.
+//! Handle: the fixtures of the micro benchmarks: Pods, and a cache of Pods with its client.
 
-use std::ops::Range;
-
-use futures::channel::mpsc;
-use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
-use parking_lot::Mutex;
-use serde_json::json;
-use steersman_api::{
-    ClientConfig, Decoded, Error, ListPage, ListStream, ListWatch, PageRequest, Patch, RawObject,
-    WatchEvent, WatchOptions, WatchStream,
-};
+use serde_json::{Value, json};
+use steersman_api::{ClientConfig, Patch};
 use steersman_apiserver::ApiServer;
 use steersman_cache::{Cache, CacheOptions};
 use steersman_client::{Client, RequestId};
-use steersman_informer::{Budget, Delivery, Informer, InformerOptions, Subscription};
-use steersman_object::{Kind, ObjectKey, ResourceVersion};
+use steersman_informer::Informer;
+use steersman_object::{Kind, ObjectKey};
 use tokio::runtime::Runtime;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -24,20 +16,6 @@ use crate::server::fill::{NAMESPACE, fill};
 
 pub use crate::process::BenchResult;
 pub use crate::samples::{SHARED, TOGETHER};
-
-type BenchItem = Result<WatchEvent, Error>;
-
-/// An informer of Pods, and the server's end of its watch.
-#[derive(Debug)]
-pub struct FedInformer {
-    /// The runtime of its tasks.
-    pub runtime: Runtime,
-    /// The synced informer.
-    pub informer: Informer<Pod>,
-    objects: u64,
-    version: u64,
-    wire: mpsc::UnboundedSender<BenchItem>,
-}
 
 /// A cache of Pods of a server in the same process, all decoded, and a client over it.
 #[derive(Debug)]
@@ -54,12 +32,6 @@ pub struct ServedPods {
     _running: DropGuard,
 }
 
-/// A list followed by a watch.
-struct Script {
-    page: Mutex<Vec<Decoded<RawObject>>>,
-    watch: Mutex<Option<mpsc::UnboundedReceiver<BenchItem>>>,
-}
-
 /// Returns the label that [`TOGETHER`] Pods share, as the values of a field index.
 #[must_use]
 pub fn batch(pod: &Pod) -> Vec<String> {
@@ -68,104 +40,12 @@ pub fn batch(pod: &Pod) -> Vec<String> {
     shared.map(|(_, value)| value.clone()).collect()
 }
 
-/// Returns the Pod of a number as a server sends it at a version.
-fn raw(number: u64, version: u64) -> BenchResult<Decoded<RawObject>> {
-    let made = Sample::Pod.make(number, NAMESPACE);
-    let mut object = made.object;
-    object["metadata"]["uid"] = format!("00000000-0000-4000-8000-{number:012x}").into();
-    object["metadata"]["resourceVersion"] = version.to_string().into();
-    object["status"] = made.status.unwrap_or_default();
-    let json = serde_json::to_vec(&object)?;
-    Ok(Decoded::Good(RawObject::from_json(json)?))
-}
-
-impl ListWatch for Script {
-    async fn list(&self, _: &PageRequest) -> Result<ListStream, Error> {
-        let items = std::mem::take(&mut *self.page.lock());
-        let page = ListPage::new(items, ResourceVersion::new("1"));
-        Ok(stream::iter(page.into_parts().map(Ok)).boxed())
-    }
-
-    async fn watch(&self, _: &WatchOptions) -> Result<WatchStream, Error> {
-        let watch = self.watch.lock().take();
-        match watch {
-            Some(watch) => Ok(watch.boxed()),
-            None => std::future::pending().await,
-        }
-    }
-}
-
-impl FedInformer {
-    /// Creates an informer of this number of Pods.
-    ///
-    /// # Errors
-    ///
-    /// If the fixture cannot be created.
-    pub fn with(objects: u64) -> BenchResult<Self> {
-        let page: BenchResult<Vec<_>> = (0..objects).map(|number| raw(number, 1)).collect();
-        let (wire, watch) = mpsc::unbounded();
-        let script = Script {
-            page: Mutex::new(page?),
-            watch: Mutex::new(Some(watch)),
-        };
-        let options = InformerOptions::new()
-            .watch_list(false)
-            .budget(Budget::unlimited());
-        let informer = Informer::new(Kind::of::<Pod>(), options);
-        let runtime = Runtime::new()?;
-        runtime.spawn(informer.run(script, CancellationToken::new()));
-        runtime.block_on(informer.wait_for_sync())?;
-        Ok(Self {
-            runtime,
-            informer,
-            objects,
-            version: 1,
-            wire,
-        })
-    }
-
-    /// Creates changes of the Pods of these numbers, each at its own version, ahead of the timed part.
-    ///
-    /// # Errors
-    ///
-    /// If an object does not decode.
-    pub fn changes(&mut self, numbers: Range<u64>) -> BenchResult<Vec<WatchEvent>> {
-        let mut changes = Vec::new();
-        for number in numbers {
-            self.version += 1;
-            let object = raw(number % self.objects, self.version)?;
-            changes.push(WatchEvent::Modified(object));
-        }
-        Ok(changes)
-    }
-
-    /// Sends the changes.
-    pub fn send(&self, changes: Vec<WatchEvent>) {
-        for change in changes {
-            // The informer holds the receiver as long as it runs.
-            let _gone = self.wire.unbounded_send(Ok(change));
-        }
-    }
-
-    /// Creates subscribers that have received the initial objects.
-    pub fn subscribers(&self, many: usize) -> Vec<Subscription<Pod>> {
-        (0..many)
-            .map(|_| {
-                let mut subscription = self.informer.subscribe();
-                self.runtime.block_on(take(&mut subscription, self.objects));
-                subscription
-            })
-            .collect()
-    }
-
-    /// Waits until each subscriber has received this number of events.
-    pub fn deliver(&self, subscribers: &mut [Subscription<Pod>], events: u64) {
-        self.runtime.block_on(async {
-            for subscriber in subscribers {
-                take(subscriber, events).await;
-            }
-        });
-    }
+/// Returns the Pod of a number, with its status.
+#[must_use]
+pub fn pod(number: u64) -> Value {
+    let (mut object, status) = Sample::Pod.make(number, NAMESPACE);
+    object["status"] = status.unwrap_or_default();
+    object
 }
 
 impl ServedPods {
@@ -219,14 +99,5 @@ impl ServedPods {
             }
             Ok(())
         })
-    }
-}
-
-/// Takes this number of events, or fewer if the subscription ends.
-async fn take(subscription: &mut Subscription<Pod>, mut events: u64) {
-    while events > 0
-        && let Some(delivery) = subscription.next().await
-    {
-        events -= u64::from(matches!(delivery, Delivery::Event(_)));
     }
 }

@@ -1,5 +1,6 @@
 //! Driver: starts this program as another process, and reads process statistics of the operating system.
 
+use std::env::consts::EXE_SUFFIX;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
@@ -13,9 +14,6 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// The result of a benchmark step; an error ends the benchmark.
 pub type BenchResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
-
-/// The program with the system's allocator.
-const CLIENT: &str = "steersman-bench-client";
 
 /// A process of this program with a role. A drop kills the process.
 pub(crate) struct Actor {
@@ -32,7 +30,7 @@ impl Actor {
     /// Starts a client of cache measurements, with the system's allocator.
     pub(crate) fn client(role: &impl Serialize) -> BenchResult<Self> {
         let own = std::env::current_exe()?;
-        let program = own.with_file_name(format!("{CLIENT}{}", std::env::consts::EXE_SUFFIX));
+        let program = own.with_file_name(format!("steersman-bench-client{EXE_SUFFIX}"));
         if !program.exists() {
             let program = program.display();
             return Err(format!("{program} is missing: build all of steersman-bench").into());

@@ -11,13 +11,11 @@ pub(crate) struct Figure {
     id: String,
     what: String,
     /// The number of objects, if the same is measured with several numbers.
-    #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<u64>,
     unit: &'static str,
     better: Better,
     own: Spread,
     peers: Vec<Peer>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<BenchTarget>,
     guard: bool,
 }
@@ -88,47 +86,40 @@ impl Figure {
     }
 
     /// Sets the number of objects, or of seconds, of one figure of a series.
-    #[must_use]
     pub(crate) fn at(mut self, objects: u64) -> Self {
         self.at = Some(objects);
         self
     }
 
     /// Marks a figure for which more is better, such as a rate.
-    #[must_use]
     pub(crate) fn more_is_better(mut self) -> Self {
         self.better = Better::More;
         self
     }
 
     /// Adds the figure of another library in the same run; the ratio refers to the first.
-    #[must_use]
     pub(crate) fn beside(mut self, name: &'static str, figure: Spread) -> Self {
         self.peers.push(Peer { name, figure });
         self
     }
 
-    #[must_use]
     pub(crate) fn at_most(mut self, most: f64) -> Self {
         self.target = Some(BenchTarget::AtMost(most));
         self
     }
 
-    #[must_use]
     pub(crate) fn at_least(mut self, least: f64) -> Self {
         self.target = Some(BenchTarget::AtLeast(least));
         self
     }
 
     /// Sets the target as a factor by which the figure is better than that of the first other library.
-    #[must_use]
     pub(crate) fn ratio(mut self, times: f64) -> Self {
         self.target = Some(BenchTarget::Ratio(times));
         self
     }
 
     /// Marks a target that does not depend on the machine: a check fails if it is missed.
-    #[must_use]
     pub(crate) fn guarded(mut self) -> Self {
         self.guard = true;
         self

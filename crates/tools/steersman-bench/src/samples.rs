@@ -28,13 +28,6 @@ pub(crate) enum Sample {
     Document,
 }
 
-/// An object, and its status if the kind has one.
-#[derive(Debug)]
-pub(crate) struct SampleObject {
-    pub(crate) object: Value,
-    pub(crate) status: Option<Value>,
-}
-
 /// The annotation with the number of the last write of an object.
 pub(crate) const NUMBER: &str = "bench.example.com/number";
 
@@ -73,7 +66,8 @@ impl Sample {
         }
     }
 
-    pub(crate) fn make(self, number: u64, namespace: &str) -> SampleObject {
+    /// Makes the object of a number, and its status if the kind has one.
+    pub(crate) fn make(self, number: u64, namespace: &str) -> (Value, Option<Value>) {
         let (mut object, status) = match self {
             Self::Pod => pods::pod(number),
             Self::ConfigMap => (others::config_map(number), None),
@@ -83,21 +77,17 @@ impl Sample {
             Self::Document => (document::document(number, namespace), None),
         };
         object["metadata"]["namespace"] = json!(namespace);
-        SampleObject { object, status }
+        (object, status)
     }
 }
 
-impl SampleObject {
-    /// Returns the object in a form that the controllers of a cluster do not change: the scheduler
-    /// ignores it, the garbage collector does not treat it as an orphan, and its references exist.
-    #[must_use]
-    pub(crate) fn left_alone(mut self) -> Self {
-        if let Some(spec) = self.object["spec"].as_object_mut()
-            && spec.remove("nodeName").is_some()
-        {
-            spec.insert("schedulerName".to_owned(), json!("no-scheduler"));
-            spec.insert("serviceAccountName".to_owned(), json!("default"));
-        }
-        self
+/// Changes an object so that the controllers of a cluster leave it alone: the scheduler ignores it, the garbage
+/// collector does not treat it as an orphan, and its references exist.
+pub(crate) fn leave_alone(object: &mut Value) {
+    if let Some(spec) = object["spec"].as_object_mut()
+        && spec.remove("nodeName").is_some()
+    {
+        spec.insert("schedulerName".to_owned(), json!("no-scheduler"));
+        spec.insert("serviceAccountName".to_owned(), json!("default"));
     }
 }

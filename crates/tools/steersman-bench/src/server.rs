@@ -61,7 +61,6 @@ const WRITES: u32 = 100;
 /// Runs all measurements; without the path of the program `steersman-apiserver` all others.
 pub(crate) async fn measure(quick: bool, program: Option<&Path>) -> BenchResult<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
-    progress("starts of a server");
     let mut figures = Figures::shown();
     figures.measure(start(size)).await?;
     if let Some(program) = program {
@@ -73,11 +72,9 @@ pub(crate) async fn measure(quick: bool, program: Option<&Path>) -> BenchResult<
         figures
             .measure(program::many(program, size.servers))
             .await?;
-        progress(format!("{} definitions", size.definitions));
         figures
             .measure(definitions::many(program, size.definitions, size.runs))
             .await?;
-        progress("writes that survive the end of the program");
         let span = Duration::from_secs(size.seconds.min(3));
         figures
             .measure(durability::writes(program, size.runs.min(3), span))
@@ -99,10 +96,10 @@ pub(crate) async fn measure(quick: bool, program: Option<&Path>) -> BenchResult<
 
 /// Measures the time from the start of a process to the first response.
 async fn start(size: ServerSize) -> BenchResult<Vec<Figure>> {
-    let mut starts: Vec<Started> = Vec::new();
-    for _ in 0..size.runs.max(5) {
-        starts.push(Actor::start(&ServerRole::Start)?.report().await?);
-    }
+    let starts: Vec<Started> = repeat(size.runs.max(5), "a start of a server", async || {
+        Actor::start(&ServerRole::Start)?.report().await
+    })
+    .await?;
     let inside = Spread::over(&starts, |started| started.in_process_ms);
     let outside = Spread::over(&starts, |started| started.https_ms);
     let what = "time from the start of the process to the first response";
@@ -164,7 +161,7 @@ async fn over_https(size: ServerSize) -> BenchResult<Vec<Figure>> {
 async fn serving(objects: u64) -> BenchResult<(Actor, ServerAddress)> {
     let of = Sample::Pod;
     let mut server = Actor::start(&ServerRole::Serve { objects, of })?;
-    let place = server.receive().await?;
+    let (place, _kubeconfig): (_, String) = server.receive().await?;
     Ok((server, place))
 }
 
@@ -219,17 +216,13 @@ async fn fanned(size: ServerSize, bytes: usize) -> BenchResult<(f64, f64)> {
 /// Measures the simulator, from Deployments to ready Pods.
 async fn played(size: ServerSize, deployments: u64, tracked: bool) -> BenchResult<Figure> {
     let pods = size.pods;
-    let role = ServerRole::Simulator(SimulatorTask {
+    let task = SimulatorTask {
         pods,
         deployments,
         tracked,
         brisk: false,
-    });
-    let what = format!("the simulator with {deployments} Deployments");
-    let runs: Vec<Played> = repeat(size.runs, what, async || {
-        Actor::start(&role)?.report().await
-    })
-    .await?;
+    };
+    let runs = simulated(size.runs, task).await?;
     let resident = runs.last().map_or(0, |last| last.resident);
     let (noted, plain) = if tracked {
         ("", "")
@@ -248,20 +241,22 @@ async fn played(size: ServerSize, deployments: u64, tracked: bool) -> BenchResul
         .at_least(5000.0))
 }
 
+async fn simulated(runs: u32, task: SimulatorTask) -> BenchResult<Vec<Played>> {
+    let what = format!("the simulator with {} Deployments", task.deployments);
+    let role = ServerRole::Simulator(task);
+    repeat(runs, what, async || Actor::start(&role)?.report().await).await
+}
+
 /// Measures the time in which the simulator makes Deployments ready at the speed of `--play workloads`.
 async fn ready(size: ServerSize) -> BenchResult<Figure> {
     let count = size.deployments;
-    let role = ServerRole::Simulator(SimulatorTask {
+    let task = SimulatorTask {
         pods: count,
         deployments: count,
         tracked: true,
         brisk: true,
-    });
-    let what = format!("{count} Deployments");
-    let runs: Vec<Played> = repeat(size.runs, what, async || {
-        Actor::start(&role)?.report().await
-    })
-    .await?;
+    };
+    let runs = simulated(size.runs, task).await?;
     let seconds = Spread::over(&runs, |one| count as f64 / one.pods_per_second);
     let what = format!(
         "time from the first of {count} Deployments with a Pod each until all are ready, with the simulator of `--play workloads`, which needs 0.11 s for a Pod"

@@ -1,7 +1,9 @@
-//! Driver: a minimal HTTPS client with almost no cost in comparison with the server.
+//! Driver: clients of servers: a minimal HTTPS client with almost no cost in comparison with the server, and kube-rs.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -18,14 +20,19 @@ use crate::process::BenchResult;
 pub(crate) struct ServerAddress {
     pub(crate) address: String,
     pub(crate) ca_pem: String,
-    /// The kubeconfig for other clients.
-    pub(crate) kubeconfig: String,
 }
 
 /// A connection with one request in flight.
 pub(crate) struct Exchange {
     stream: TlsStream<TcpStream>,
     buffer: Vec<u8>,
+}
+
+pub(crate) async fn kube_client(kubeconfig: &Path) -> BenchResult<kube_client::Client> {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+    let options = KubeConfigOptions::default();
+    let config = kube_client::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    Ok(kube_client::Client::try_from(config)?)
 }
 
 pub(crate) fn trust(place: &ServerAddress) -> BenchResult<TlsConnector> {
@@ -38,13 +45,21 @@ pub(crate) fn trust(place: &ServerAddress) -> BenchResult<TlsConnector> {
 }
 
 impl ServerAddress {
-    /// Returns the address of a server in this process.
     pub(crate) fn of(serving: &Serving) -> Self {
         Self {
             address: serving.addr().to_string(),
             ca_pem: serving.ca_pem().to_owned(),
-            kubeconfig: serving.kubeconfig(),
         }
+    }
+
+    /// Requests a path, and fails unless the answer is a 200.
+    pub(crate) async fn check(&self, path: &str) -> BenchResult<()> {
+        let asked = Exchange::get(self, &trust(self)?, path).await?;
+        let (_, answer) = asked.drain().await?;
+        if answer.starts_with("HTTP/1.1 200 ") {
+            return Ok(());
+        }
+        Err(format!("{path}: {answer}").into())
     }
 }
 

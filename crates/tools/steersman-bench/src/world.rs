@@ -6,6 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 
 use futures::FutureExt;
+use serde::de::DeserializeOwned;
 
 use crate::process::{Actor, BenchResult, progress};
 use crate::samples::Sample;
@@ -53,9 +54,9 @@ impl Worlds {
         let (side, kubeconfig) = match self {
             Self::Own => {
                 let mut actor = Actor::start(&ServerRole::Serve { objects, of })?;
-                let place: ServerAddress = actor.receive().await?;
+                let (_, text): (ServerAddress, String) = actor.receive().await?;
                 let kubeconfig = tempfile::NamedTempFile::new()?;
-                std::fs::write(kubeconfig.path(), place.kubeconfig)?;
+                std::fs::write(kubeconfig.path(), text)?;
                 let path = kubeconfig.path().to_owned();
                 let side = Side::Own {
                     actor: Box::new(actor),
@@ -127,10 +128,7 @@ impl World {
         }
     }
 
-    pub(crate) async fn order<T: serde::de::DeserializeOwned>(
-        &mut self,
-        order: Order,
-    ) -> BenchResult<T> {
+    pub(crate) async fn order<T: DeserializeOwned>(&mut self, order: Order) -> BenchResult<T> {
         match &mut self.side {
             Side::Own { actor, .. } => actor.request(&order).await,
             Side::Foreign(_) => Err("an external server takes no orders".into()),

@@ -1,4 +1,4 @@
-//! Driver: fuzz targets of the protobuf encoding, which give the bytes of an input to the checks.
+//! Driver: fuzz targets of the protobuf encoding.
 //!
 //! No bytes make the decoder panic. What it accepts is JSON and has one meaning: in whatever chunks it arrives, and
 //! after it was encoded again.
@@ -8,39 +8,13 @@ mod encoding;
 
 use steersman_protobuf::Message;
 
-/// Takes two bytes that select the kind, and the message of an object.
-pub(crate) fn objects(input: &[u8]) {
-    if let [high, low, raw @ ..] = input {
-        decoding::object(message([*high, *low]), raw);
-    }
-}
+pub(crate) use self::decoding::{lists, objects, watches};
+pub(crate) use self::encoding::texts;
 
-/// Takes a byte for the length of the chunks, and the body of a list.
-pub(crate) fn lists(input: &[u8]) {
-    if let [length, body @ ..] = input {
-        decoding::list(body, usize::from(*length));
-    }
-}
-
-/// Takes a byte for the length of the chunks, and the body of a watch.
-pub(crate) fn watches(input: &[u8]) {
-    if let [length, body @ ..] = input {
-        decoding::watch(body, usize::from(*length));
-    }
-}
-
-/// Takes two bytes that select the kind, and an object in JSON.
-pub(crate) fn texts(input: &[u8]) {
-    if let [high, low, text @ ..] = input {
-        encoding::text(message([*high, *low]), text);
-    }
-}
-
-/// Returns the message of the kind that two bytes select.
-fn message(choice: [u8; 2]) -> &'static Message {
+/// Returns the message of the kind that the first two bytes of an input select, and the rest of the input.
+fn message_and_rest(input: &[u8]) -> Option<(&'static Message, &[u8])> {
+    let (choice, rest) = input.split_first_chunk()?;
     let kinds = || Message::kinds().map(|(_, message)| message);
-    let choice = usize::from(u16::from_be_bytes(choice)) % kinds().count();
-    let chosen = kinds().nth(choice);
-    // The choice is below the number of kinds.
-    chosen.unwrap_or_else(|| unreachable!("there is no kind {choice}"))
+    let choice = usize::from(u16::from_be_bytes(*choice)) % kinds().count();
+    Some((kinds().nth(choice)?, rest))
 }

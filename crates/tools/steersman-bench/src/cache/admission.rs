@@ -13,7 +13,6 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
 use k8s_openapi::api::core::v1::ConfigMap;
-use rcgen::{CertificateParams, KeyPair};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_api::{Api, ClientConfig, WriteOptions};
@@ -52,7 +51,7 @@ pub(crate) struct AdmissionFigures {
 struct Times {
     without: f64,
     with: f64,
-    /// The same with a pause before each write.
+    /// The median time with a pause before each write.
     rested_without: f64,
     rested_with: f64,
 }
@@ -182,11 +181,10 @@ async fn times(
     let without = median(&api, "without", writes, Duration::ZERO).await?;
     let rested_without = median(&api, "rested-without", writes, QUIET).await?;
 
-    let key = KeyPair::generate()?;
-    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()])?;
-    let chain = params.self_signed(&key)?.pem();
+    let own = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()])?;
+    let chain = own.cert.pem();
     let certificate = SharedCertificate::new();
-    certificate.set(&chain, key.serialize_pem())?;
+    certificate.set(&chain, own.signing_key.serialize_pem())?;
     let options = webhooks.server_options(TlsOptions::shared(certificate));
     let routes = webhooks.routes_with(&WebhookMetrics::register(&prometheus::Registry::new())?)?;
     let (address, stop) = (webhooks.address().clone(), CancellationToken::new());

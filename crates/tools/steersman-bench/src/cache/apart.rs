@@ -9,7 +9,8 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::process::BenchResult;
 
-/// A server in the same process, on its own thread, so that both ends share a clock.
+/// A server in the same process, so that both ends share a clock, but on its own thread. The connections are HTTPS over
+/// loopback, as with any other server.
 pub(super) struct ServerApart {
     pub(super) server: ApiServer,
     pub(super) handle: Handle,

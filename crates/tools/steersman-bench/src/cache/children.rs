@@ -1,8 +1,7 @@
 //! Driver: measures a controller with many owners that have one child each, of this workspace and of kube-runtime: the
 //! creation of the children, and one change of each owner that changes no child.
 //!
-//! Both apply the same document in each reconcile, and reconcile an owner again when its child has changed. The server
-//! is in the same process, on a runtime of its own, and counts the requests; the connection is HTTPS over loopback.
+//! Both apply the same document in each reconcile, and reconcile an owner again when its child has changed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +16,6 @@ use kube_runtime::controller::{Action as KubeAction, Config as KubeOptions};
 use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use steersman_api::ClientConfig;
 use steersman_client::owner;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use steersman_object::ObjectKey;
@@ -25,10 +23,11 @@ use tokio::time::Instant;
 
 use super::apart::ServerApart;
 use super::reconcile_count::ReconcileCount;
-use super::running::{Controlling, beside_peer, kube_client};
+use super::running::{Controlling, beside_peer};
 use super::words::{ClientRole, MeasuredCache};
 use crate::process::{BenchResult, repeat};
 use crate::report::Figure;
+use crate::wire::kube_client;
 
 const WORKERS: u16 = 8;
 
@@ -134,12 +133,11 @@ async fn start(
     count: Arc<ReconcileCount>,
 ) -> BenchResult<Controlling> {
     if by != MeasuredCache::KubeRuntime {
-        let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
         let controller = Controller::builder::<ConfigMap>()
             .owns::<Secret>()
             .max_concurrent_reconciles(WORKERS.into())
             .build(ChildReconciler(count))?;
-        return Controlling::steersman(controller, client_config);
+        return Controlling::steersman(controller, kubeconfig).await;
     }
     let client = kube_client(kubeconfig).await?;
     let watched = watcher::Config::default().streaming_lists();

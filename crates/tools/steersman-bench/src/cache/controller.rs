@@ -7,7 +7,7 @@ use super::storm::StormFigures;
 use super::sync::asked;
 use super::words::{ClientRole, Queued};
 use crate::figures::Figures;
-use crate::process::{Actor, BenchResult, progress, repeat};
+use crate::process::{Actor, BenchResult, repeat};
 use crate::report::{Figure, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
@@ -44,25 +44,17 @@ async fn late(rounds: usize, times: u32) -> BenchResult<Vec<Figure>> {
     Ok(vec![
         figure("controller/latency/call", call50, |one| one.p50).at_most(150.0),
         figure("controller/latency/call99", call99, |one| one.p99).at_most(1000.0),
-        figure("controller/latency/p50", returned50, |one| {
-            one.p50_of_return
-        }),
-        figure("controller/latency/p99", returned99, |one| {
-            one.p99_of_return
-        }),
+        figure("controller/latency/p50", returned50, |one| one.p50_after),
+        figure("controller/latency/p99", returned99, |one| one.p99_after),
     ])
 }
 
 /// Measures one reconcile of every object after the start, in comparison with kube-runtime.
 async fn stormed(objects: u64, times: u32) -> BenchResult<Vec<Figure>> {
-    let mut worlds = Worlds::of(None).await?;
-    let world = worlds.start(Sample::ConfigMap, objects).await?;
-    let mut runs: Vec<[StormFigures; 2]> = Vec::new();
-    for run in 1..=times {
-        progress(format!("run {run} of {times} of each controller"));
-        let role = |by| ClientRole::Storm(asked(&world, by, objects));
-        runs.push(beside_peer(role).await?);
-    }
+    let world = Worlds::Own.start(Sample::ConfigMap, objects).await?;
+    let role = |by| ClientRole::Storm(asked(&world, by, objects));
+    let runs: Vec<[StormFigures; 2]> =
+        repeat(times, "each controller", async || beside_peer(&role).await).await?;
     world.end().await?;
     let of = format!("{objects} ConfigMaps, each reconciled once, 8 workers");
     let beside = |id: &str, what: &str| {
@@ -81,11 +73,11 @@ async fn stormed(objects: u64, times: u32) -> BenchResult<Vec<Figure>> {
 }
 
 async fn queued(keys: u64, times: u32) -> BenchResult<Vec<Figure>> {
-    progress(format!("{times} runs of the work queue"));
-    let mut runs: Vec<Queued> = Vec::new();
-    for _ in 0..times {
-        runs.push(Actor::client(&ClientRole::Queue { keys })?.report().await?);
-    }
+    let role = ClientRole::Queue { keys };
+    let runs: Vec<Queued> = repeat(times, "the work queue", async || {
+        Actor::client(&role)?.report().await
+    })
+    .await?;
     let figure = |id: &str, what: &str, most: f64, of: &dyn Fn(&Queued) -> f64| {
         let what = format!(
             "work queue, time per key of add, next and done, {keys} keys `ns-i/name-i`, {what}"

@@ -6,19 +6,15 @@ use super::words::{START_TO_SYNCED, Synced};
 use crate::figures::Figures;
 use crate::process::{BenchResult, progress};
 use crate::report::{Figure, IN_JSON, KUBE_RUNTIME, Spread};
-use crate::samples::Sample;
+use crate::samples::Sample::{self, ConfigMap, Event, Secret, Widget};
 use crate::world::Worlds;
 
 /// The kinds, with their names in ids and in labels.
 const KINDS: [(Sample, &str, &str); 4] = [
-    (
-        Sample::ConfigMap,
-        "config-map",
-        "ConfigMaps with distinct data",
-    ),
-    (Sample::Secret, "secret", "Secrets"),
-    (Sample::Event, "event", "Events"),
-    (Sample::Widget, "widget", "custom resources"),
+    (ConfigMap, "config-map", "ConfigMaps with distinct data"),
+    (Secret, "secret", "Secrets"),
+    (Event, "event", "Events"),
+    (Widget, "widget", "custom resources"),
 ];
 
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec<Figure>> {

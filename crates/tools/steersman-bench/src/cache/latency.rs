@@ -1,7 +1,4 @@
 //! Driver: measures the time from the server's commit of a change to its reconcile, without other load.
-//!
-//! The server is in the same process, so that both ends share a clock, but on its own runtime; the
-//! connection is HTTPS over loopback, as with any other server.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -14,16 +11,16 @@ use kube_runtime::controller::Action as KubeAction;
 use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use steersman_api::ClientConfig;
 use steersman_apiserver::status::Status;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::time::{Instant, timeout};
 
 use super::apart::ServerApart;
-use super::running::{Controlling, kube_client};
+use super::running::Controlling;
 use super::words::MeasuredCache;
 use crate::process::BenchResult;
+use crate::wire::kube_client;
 
 /// The pause between two changes.
 const QUIET: Duration = Duration::from_millis(5);
@@ -37,9 +34,9 @@ pub(crate) struct Latency {
     /// The median and the 99th percentile from the call of the write, which includes the work of the server.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
-    /// The same from the return of the write, which is after the commit.
-    pub(crate) p50_of_return: f64,
-    pub(crate) p99_of_return: f64,
+    /// The median and the 99th percentile from the return of the write, after the commit.
+    pub(crate) p50_after: f64,
+    pub(crate) p99_after: f64,
 }
 
 /// Records when a reconcile starts.
@@ -75,16 +72,15 @@ pub(super) async fn measure(by: MeasuredCache, rounds: usize) -> BenchResult<Lat
     Ok(Latency {
         p50: percentile(&mut with, 50),
         p99: percentile(&mut with, 99),
-        p50_of_return: percentile(&mut after, 50),
-        p99_of_return: percentile(&mut after, 99),
+        p50_after: percentile(&mut after, 50),
+        p99_after: percentile(&mut after, 99),
     })
 }
 
 async fn start(by: MeasuredCache, kubeconfig: &Path, entered: Entered) -> BenchResult<Controlling> {
     if by != MeasuredCache::KubeRuntime {
-        let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
         let controller = Controller::builder::<ConfigMap>().build(entered)?;
-        return Controlling::steersman(controller, client_config);
+        return Controlling::steersman(controller, kubeconfig).await;
     }
     let all: Api<ConfigMap> = Api::all(kube_client(kubeconfig).await?);
     let reconciles = KubeController::new(all, watcher::Config::default().streaming_lists());

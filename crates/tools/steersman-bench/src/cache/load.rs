@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use futures::StreamExt;
+use futures::{StreamExt, future};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube_client::{Api, Client};
 use kube_runtime::controller::Action as PeerAction;
@@ -13,7 +13,7 @@ use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{RequestRecord, Verb};
 use steersman_cache::CacheOptions;
-use steersman_controller::{Action, Context, Error, Reconciler, Request};
+use steersman_controller::{Action, Context, Error, Request, reconcile};
 use steersman_manager::{Manager, Shutdown};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -29,9 +29,6 @@ use crate::server::fill::fill;
 /// The kinds that the controllers watch: the first as the primary kind, the others as owned ones.
 const KINDS: [Sample; 3] = [Sample::ConfigMap, Sample::Secret, Sample::Pod];
 
-/// The number of log records to keep.
-const LOG: usize = 100_000;
-
 #[derive(Debug, Serialize, Deserialize)]
 struct Loaded {
     requests: u64,
@@ -40,10 +37,6 @@ struct Loaded {
     /// All watches, including streaming lists.
     watches: u64,
 }
-
-/// Adds a permit for each reconcile.
-#[derive(Debug)]
-struct Counting(Arc<Semaphore>);
 
 /// Runs all measurements; their size does not affect the result.
 pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
@@ -89,7 +82,7 @@ pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
 
 /// Runs the controllers until they have seen every object, and reports the counts.
 pub(super) async fn play(asked: LoadTask) -> BenchResult<()> {
-    let server = ApiServer::builder().log_capacity(LOG).build();
+    let server = ApiServer::builder().log_capacity(100_000).build();
     for of in KINDS {
         fill(&server, of, 0..asked.objects)?;
     }
@@ -115,11 +108,16 @@ async fn manager(
     let options = CacheOptions::new().watch_list(asked.watch_list);
     let manager = Manager::builder(client_config).cache(options).build()?;
     for number in 0..asked.controllers {
+        let count = Arc::clone(count);
+        let reconcile = move |_: Context, _: Request| {
+            count.add_permits(1);
+            future::ready(Ok::<_, Error>(Action::done()))
+        };
         let controller = steersman_controller::Controller::builder::<ConfigMap>()
             .name(format!("controller-{number}"))
             .owns::<Secret>()
             .owns::<Pod>()
-            .build(Counting(Arc::clone(count)))?;
+            .build(reconcile::from_fn(reconcile))?;
         manager.add_controller(controller)?;
     }
     let cancel = CancellationToken::new();
@@ -150,7 +148,7 @@ async fn peers(client: Client, asked: LoadTask, count: &Arc<Semaphore>) -> Bench
             |_, never: &Infallible, _| match *never {},
             Arc::clone(count),
         );
-        running.spawn(results.for_each(|_| futures::future::ready(())));
+        running.spawn(results.for_each(|_| future::ready(())));
     }
     all_reconciled(asked, count).await
 }
@@ -160,11 +158,4 @@ async fn all_reconciled(asked: LoadTask, count: &Semaphore) -> BenchResult<()> {
     let reconciles = u32::try_from(asked.controllers * asked.objects)?;
     drop(count.acquire_many(reconciles).await?);
     Ok(())
-}
-
-impl Reconciler for Counting {
-    async fn reconcile(&self, _: &Context, _: Request) -> Result<Action, Error> {
-        self.0.add_permits(1);
-        Ok(Action::done())
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::sync::in_turns;
 use super::words::MeasuredCache::{
-    self, Decoded, Defaults, Json, Little, Metadata, Much, Packed, Selected, Small, Tree, Whole,
+    self, Budget, Decoded, Defaults, Json, Metadata, Selected, Small, Tree, Whole,
 };
 use crate::process::{BenchResult, print_result, progress};
 use crate::report::{Figure, Spread};
@@ -13,9 +13,9 @@ use crate::world::Worlds;
 const OPTIONS: [(MeasuredCache, &str, &str); 11] = [
     (Defaults, "defaults", "default options (budget of 64 MiB)"),
     (Json, "json", "JSON instead of protobuf"),
-    (Packed, "packed", "budget of 0 (all objects packed)"),
-    (Little, "16MiB", "budget of 16 MiB"),
-    (Much, "256MiB", "budget of 256 MiB"),
+    (Budget(0), "packed", "budget of 0 (all objects packed)"),
+    (Budget(16 << 20), "16MiB", "budget of 16 MiB"),
+    (Budget(256 << 20), "256MiB", "budget of 256 MiB"),
     (Decoded, "decoded", "no budget (all objects decoded)"),
     (Metadata, "metadata", "metadata only"),
     (Small, "small", "view as a struct with one field"),

@@ -1,8 +1,7 @@
 //! Driver: measures when a deletion during an outage of the server is observed.
 //!
-//! The server is in the same process, so that both ends share a clock, but on its own runtime; the connection is HTTPS
-//! over loopback. The server is killed and restarted: first connections are refused, then it installs its paths, then
-//! it initializes its storages, and no earlier resource version is known.
+//! The server is killed and restarted: first connections are refused, then it installs its paths, then it initializes
+//! its storages, and no earlier resource version is known.
 
 use std::time::Duration;
 
@@ -22,10 +21,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::apart::ServerApart;
-use super::running::{beside_peer, kube_client};
+use super::running::beside_peer;
 use super::words::{ClientRole, MeasuredCache};
 use crate::process::{BenchResult, progress};
 use crate::report::Figure;
+use crate::wire::kube_client;
 
 /// The duration of the outage in each run, in seconds, before paths are installed.
 const AWAY: [u64; 3] = [8, 12, 16];
@@ -99,8 +99,7 @@ async fn steersman(
     let Ok(cache) = Cache::new(CacheOptions::new()) else {
         return;
     };
-    let reads = cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
-    let Ok(informers) = reads.informers() else {
+    let Ok(informers) = cache.informers_of::<ConfigMap>(&Kind::of::<ConfigMap>()) else {
         return;
     };
     let caching = tokio::spawn(cache.run(client_config, cancel));
@@ -117,7 +116,7 @@ async fn steersman(
     drop(caching);
 }
 
-/// Does the same with kube-runtime's watcher and its default backoff.
+/// Signals as [`steersman()`] does, with kube-runtime's watcher and its default backoff.
 async fn kube_runtime(client: KubeClient, sees: UnboundedSender<()>) {
     let all: Api<ConfigMap> = Api::namespaced(client, "default");
     let events = watcher(all, watcher::Config::default().streaming_lists()).default_backoff();

@@ -14,11 +14,11 @@ use steersman_object::{Kind, LabelSelector, ListOptions, Object, ObjectKey, Type
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::reads::{KEYS, Rounds, cpu_of, read_each, rest, spread};
-use super::running::kube_client;
+use super::reads::{KEYS, REST, Rounds, cpu_of, read_each, spread};
 use super::words::{MeasuredCache, SyncTask, Synced};
 use crate::process::{BenchResult, cpu_time, memory};
 use crate::samples::{NUMBER, SELECTED, SHARED, TOGETHER};
+use crate::wire::kube_client;
 
 /// The largest number of objects that is listed as a whole.
 const LISTED: u64 = 10_000;
@@ -29,7 +29,7 @@ impl Synced {
     async fn after_rest(began: Instant) -> BenchResult<Self> {
         let seconds = began.elapsed().as_secs_f64();
         let (resident, peak) = memory()?;
-        rest().await;
+        tokio::time::sleep(REST).await;
         Ok(Self {
             seconds,
             cpu: cpu_time().as_secs_f64(),
@@ -46,9 +46,7 @@ fn options(asked: &SyncTask) -> BenchResult<CacheOptions> {
         .default_namespaces(asked.namespace.clone())
         .metrics(CacheMetrics::register(&Registry::new())?);
     Ok(match asked.by {
-        MeasuredCache::Packed => options.decoded_budget(0),
-        MeasuredCache::Little => options.decoded_budget(16 << 20),
-        MeasuredCache::Much => options.decoded_budget(256 << 20),
+        MeasuredCache::Budget(bytes) => options.decoded_budget(bytes),
         MeasuredCache::Decoded => options.decoded_budget(None),
         MeasuredCache::Whole => options.defaults(Settings::new().keep_managed_fields(true)),
         MeasuredCache::Selected => options.defaults(Settings::new().labels(SELECTED)),
@@ -66,11 +64,8 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Be
         _ => client_config,
     };
     let cache = Cache::new(options(asked)?)?;
-    let informers = cache.informers_of::<V>(&Kind::of::<K>())?;
-    let informer = informers
-        .into_iter()
-        .next()
-        .ok_or("the cache has no informer")?;
+    let mut informers = cache.informers_of::<V>(&Kind::of::<K>())?.into_iter();
+    let informer = informers.next().ok_or("the cache has no informer")?;
     let cancel = CancellationToken::new();
     let running = tokio::spawn(cache.run(client_config.clone(), cancel.clone()));
     cache.wait_for_sync().await?;
@@ -82,7 +77,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Be
     let (keys, store) = read_each(keys, store, |store, key| store.get(key).is_some()).await?;
     synced.read = memory()?.0;
     let rounds = match asked.by {
-        MeasuredCache::Packed => Rounds::FEW,
+        MeasuredCache::Budget(0) => Rounds::FEW,
         _ => Rounds::MANY,
     };
     let some: Vec<&ObjectKey> = spread(&keys);
@@ -97,7 +92,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Be
         found(&informer, rounds, asked.objects, &mut synced)?;
     }
     // Decoding many objects at once may exceed the memory of the machine.
-    if asked.by == MeasuredCache::Packed && asked.objects <= LISTED {
+    if asked.by == MeasuredCache::Budget(0) && asked.objects <= LISTED {
         synced.list_cpu = cpu_of(|| store.list().len() as u64 == asked.objects)?;
     }
     cancel.cancel();
@@ -196,16 +191,16 @@ fn expect(found: usize, asked: &SyncTask) -> BenchResult<()> {
 #[cfg(test)]
 mod tests {
     use super::{Rounds, Synced, found};
-    use crate::micro::FedInformer;
+    use crate::micro::ServedPods;
 
     #[test]
     fn a_list_that_does_not_find_its_ten_is_no_figure() {
-        let fed = FedInformer::with(95).unwrap();
+        let served = ServedPods::with(95).unwrap();
         let mut synced = Synced::default();
-        found(&fed.informer, Rounds::FEW, 90, &mut synced).unwrap();
+        found(&served.informer, Rounds::FEW, 90, &mut synced).unwrap();
         assert!(synced.index_ns > 0.0 && synced.label_ns > 0.0);
         // The tenth group has five objects.
-        let fed = FedInformer::with(95).unwrap();
-        assert!(found(&fed.informer, Rounds::FEW, 100, &mut synced).is_err());
+        let served = ServedPods::with(95).unwrap();
+        assert!(found(&served.informer, Rounds::FEW, 100, &mut synced).is_err());
     }
 }

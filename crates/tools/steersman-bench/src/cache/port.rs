@@ -18,12 +18,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::reconcile_count::ReconcileCount;
-use super::running::kube_client;
 use super::words::ClientRole;
 use crate::process::{Actor, BenchResult, memory, progress, send};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::server::serve::{Order, ServedRequests};
+use crate::wire::kube_client;
 use crate::world::{World, Worlds};
 
 /// The time after which an unchanged document is reconciled again.
@@ -40,7 +40,6 @@ struct SettledRun {
     resident: u64,
 }
 
-#[derive(Debug)]
 struct PortFigures {
     /// The first run, which publishes each document.
     published: PortPhase,
@@ -51,7 +50,6 @@ struct PortFigures {
     watches: u64,
 }
 
-#[derive(Debug)]
 struct PortPhase {
     run: SettledRun,
     requests: u64,
@@ -109,10 +107,7 @@ pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
 
 /// Measures one operator on a server of its own.
 async fn one(documents: u64, is_peer: bool) -> BenchResult<PortFigures> {
-    let mut world = Worlds::of(None)
-        .await?
-        .start(Sample::Document, documents)
-        .await?;
+    let mut world = Worlds::Own.start(Sample::Document, documents).await?;
     let role = ClientRole::Port {
         kubeconfig: world.kubeconfig.clone(),
         documents,

@@ -15,7 +15,7 @@ pub(super) const KEYS: usize = 1000;
 const ENOUGH: Duration = Duration::from_secs(1);
 
 /// The time in which background work after a sync ends, in this process and the server's.
-const REST: Duration = Duration::from_secs(1);
+pub(super) const REST: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rounds {
@@ -103,11 +103,6 @@ impl Timed {
     fn middle(self) -> f64 {
         Spread::of(self.rounds).median
     }
-}
-
-/// Waits until background work after a sync has ended.
-pub(super) async fn rest() {
-    tokio::time::sleep(REST).await;
 }
 
 /// Reads each object once in a task of the runtime, as reconcilers do: allocators keep freed memory per thread.

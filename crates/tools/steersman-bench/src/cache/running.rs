@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::jiff::Timestamp;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Client as KubeClient, Config};
 use prometheus::Registry;
 use serde::de::DeserializeOwned;
 use steersman_api::ClientConfig;
@@ -18,12 +16,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::words::{ClientRole, MeasuredCache};
 use crate::process::{Actor, BenchResult};
-
-pub(super) async fn kube_client(kubeconfig: &Path) -> BenchResult<KubeClient> {
-    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    Ok(KubeClient::try_from(config)?)
-}
 
 /// Runs a client process for this workspace and then one for kube-runtime, and returns their reports.
 pub(super) async fn beside_peer<T: DeserializeOwned>(
@@ -47,10 +39,8 @@ pub(super) enum Controlling {
 }
 
 impl Controlling {
-    pub(super) fn steersman(
-        controller: Controller,
-        client_config: ClientConfig,
-    ) -> BenchResult<Self> {
+    pub(super) async fn steersman(controller: Controller, kubeconfig: &Path) -> BenchResult<Self> {
+        let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
         let registry = Registry::new();
         let metrics = CacheMetrics::register(&registry)?;
         let cache = Cache::new(CacheOptions::new().metrics(metrics))?;

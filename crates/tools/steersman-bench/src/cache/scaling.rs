@@ -114,10 +114,9 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec
     figures.push(SECONDS.linear(&steps, "", 1e6, "µs"));
     figures.extend(SECONDS.bent("object", of_each, &steps, size));
     let full = steps.partition_point(|step| Some(step.objects) < size.full);
-    let from = size
-        .full
-        .map(|full| format!(", from {full} objects on (full budget)"));
-    let from = from.unwrap_or_default();
+    let from = size.full.map_or_else(String::new, |full| {
+        format!(", from {full} objects on (full budget)")
+    });
     // Memory figures do not depend on the machine.
     let linear = RESIDENT.linear(&steps[full..], &from, 1e3, "kB");
     figures.push(linear.guarded());
@@ -175,9 +174,8 @@ impl Scaled {
         Figure::new(&id, what, "", Spread::one(fit.explained)).at_least(0.99)
     }
 
-    /// Returns the cost per object at the largest size, divided by the cost at a smaller size.
-    ///
-    /// A slight curve still has a high R², but it changes this ratio visibly.
+    /// Returns the cost per object at the largest size, divided by the cost at a smaller size. A slight curve still has
+    /// a high R², but it changes this ratio visibly.
     fn bent(
         self,
         one: &str,
@@ -192,8 +190,7 @@ impl Scaled {
             self.what
         );
         let id = format!("{}/bent", self.id);
-        let figure = Figure::new(&id, what, "", Spread::one(times));
-        Some(figure.at_most(1.3))
+        Some(Figure::new(&id, what, "", Spread::one(times)).at_most(1.3))
     }
 
     fn points(self, steps: &[ScalingStep]) -> Vec<Point> {
@@ -205,13 +202,12 @@ impl Scaled {
 
 /// Returns the time of a read with the most objects, divided by the time with the fewest.
 fn flat(steps: &[ScalingStep]) -> Option<Figure> {
-    let (few, many) = (steps.first()?, steps.last()?);
-    let median = |step: &ScalingStep| Spread::over(&step.own, GET.of).median;
+    let points = GET.points(steps);
+    let ((few, first), (many, last)) = (points.first()?, points.last()?);
     let what = format!(
-        "{}: time with {} objects, divided by the time with {}",
-        GET.what, many.objects, few.objects
+        "{}: time with {many} objects, divided by the time with {few}",
+        GET.what
     );
-    let times = Spread::one(median(many) / median(few));
-    let figure = Figure::new("scaling/get/flat", what, "", times);
-    Some(figure.at_most(1.5))
+    let times = Spread::one(last / first);
+    Some(Figure::new("scaling/get/flat", what, "", times).at_most(1.5))
 }

@@ -75,7 +75,6 @@ struct SeenNumbers {
     moved: Notify,
 }
 
-#[derive(Debug)]
 struct Seeing(Arc<SeenNumbers>);
 
 pub(crate) async fn measure(quick: bool, long: bool) -> BenchResult<Vec<Figure>> {
@@ -189,8 +188,7 @@ struct ChurnFigures {
 
 /// Runs an operator while a server executes an order.
 async fn live(size: SteadySize, order: Order, seconds: u32) -> BenchResult<ChurnFigures> {
-    let mut worlds = Worlds::of(None).await?;
-    let mut world = worlds.start(Sample::Pod, size.objects).await?;
+    let mut world = Worlds::Own.start(Sample::Pod, size.objects).await?;
     let role = ClientRole::Steady(SteadyTask {
         kubeconfig: world.kubeconfig.clone(),
         objects: usize::try_from(size.objects)?,

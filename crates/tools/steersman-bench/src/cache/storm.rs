@@ -13,14 +13,14 @@ use kube_client::Api;
 use kube_runtime::controller::{Action as KubeAction, Config as KubeOptions};
 use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
-use steersman_api::ClientConfig;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::running::{Controlling, kube_client};
+use super::running::Controlling;
 use super::words::{MeasuredCache, SyncTask};
 use crate::process::BenchResult;
+use crate::wire::kube_client;
 
 const WORKERS: u16 = 8;
 
@@ -47,7 +47,10 @@ struct StormCount {
 pub(super) async fn measure(asked: &SyncTask) -> BenchResult<StormFigures> {
     listen();
     let began = Instant::now();
-    let count = Arc::new(StormCount::to(asked.objects));
+    let count = Arc::new(StormCount {
+        objects: asked.objects,
+        ..StormCount::default()
+    });
     let controlling = start(asked, Arc::clone(&count)).await?;
     count.done.notified().await;
     controlling.stop().await?;
@@ -56,11 +59,10 @@ pub(super) async fn measure(asked: &SyncTask) -> BenchResult<StormFigures> {
 
 async fn start(asked: &SyncTask, count: Arc<StormCount>) -> BenchResult<Controlling> {
     if asked.by != MeasuredCache::KubeRuntime {
-        let client_config = ClientConfig::from_kubeconfig(&asked.kubeconfig).await?;
         let controller = Controller::builder::<ConfigMap>()
             .max_concurrent_reconciles(WORKERS.into())
             .build(count)?;
-        return Controlling::steersman(controller, client_config);
+        return Controlling::steersman(controller, &asked.kubeconfig).await;
     }
     let all: Api<ConfigMap> = Api::all(kube_client(&asked.kubeconfig).await?);
     let reconciles = KubeController::new(all, watcher::Config::default().streaming_lists())
@@ -85,16 +87,7 @@ fn listen() {
         .init();
 }
 
-// === impl StormCount ===
-
 impl StormCount {
-    fn to(objects: u64) -> Self {
-        Self {
-            objects,
-            ..Self::default()
-        }
-    }
-
     fn one(&self) {
         let before = self.begun.fetch_add(1, Ordering::Relaxed);
         // The thread of the first reconcile may be suspended here.

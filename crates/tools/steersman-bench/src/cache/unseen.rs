@@ -8,41 +8,30 @@ use steersman_object::{ListOptions, ObjectKey};
 use super::reads::{Rounds, spread};
 use super::words::ClientRole;
 use crate::micro::{ServedPods, batch};
-use crate::process::{Actor, BenchResult, progress};
+use crate::process::{Actor, BenchResult, repeat};
 use crate::report::{Figure, Spread};
 use crate::samples::TOGETHER;
 
 /// The number of unseen writes, each of another request key.
 const UNSEEN: usize = 1000;
 
-const OBJECTS: u64 = 10_000;
-const QUICK: u64 = 2000;
-
 /// The most that a read may take with unseen writes, as a multiple of the same read without.
 const MOST: f64 = 1.2;
 
-/// What unseen writes cost: the times of a read by key and of a list, as multiples of the same reads without them.
+/// The cost of a read by key and of a list: in nanoseconds, or as a multiple of the same read without unseen writes.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct UnseenCost {
-    get: f64,
-    list: f64,
-}
-
-/// The times of a read by key and of a list, in nanoseconds.
-struct ReadTimes {
+pub(crate) struct ReadCost {
     get: f64,
     list: f64,
 }
 
 pub(super) async fn measure_all(runs: u32, quick: bool) -> BenchResult<Vec<Figure>> {
-    let objects = if quick { QUICK } else { OBJECTS };
-    progress(format!("{runs} runs of reads with {UNSEEN} unseen writes"));
-    let mut costs: Vec<UnseenCost> = Vec::new();
-    for _ in 0..runs {
-        let client = Actor::client(&ClientRole::Unseen { objects })?;
-        costs.push(client.report().await?);
-    }
-    let figure = |id: &str, read: String, of: fn(&UnseenCost) -> f64| {
+    let objects = if quick { 2000 } else { 10_000 };
+    let what = format!("reads with {UNSEEN} unseen writes");
+    let role = ClientRole::Unseen { objects };
+    let costs: Vec<ReadCost> =
+        repeat(runs, what, async || Actor::client(&role)?.report().await).await?;
+    let figure = |id: &str, read: String, of: fn(&ReadCost) -> f64| {
         let what = format!(
             "{read} with {UNSEEN} unseen writes of other keys, as a multiple of a read without"
         );
@@ -59,7 +48,7 @@ pub(super) async fn measure_all(runs: u32, quick: bool) -> BenchResult<Vec<Figur
 }
 
 /// Measures reads of a client with unseen writes of other keys, as multiples of the same reads without.
-pub(super) fn measure(objects: u64) -> BenchResult<UnseenCost> {
+pub(super) fn measure(objects: u64) -> BenchResult<ReadCost> {
     let served = ServedPods::with(objects)?;
     served.informer.add_index("batch", batch)?;
     let keys = served.informer.store().keys(&ListOptions::new())?;
@@ -70,27 +59,26 @@ pub(super) fn measure(objects: u64) -> BenchResult<UnseenCost> {
     let before = served.runtime.block_on(read(&reader, others, objects))?;
     served.write_unseen(written)?;
     let after = served.runtime.block_on(read(&reader, others, objects))?;
-    Ok(UnseenCost {
+    Ok(ReadCost {
         get: after.get / before.get,
         list: after.list / before.list,
     })
 }
 
-/// Measures reads, in nanoseconds.
-async fn read(client: &Client, keys: &[ObjectKey], objects: u64) -> BenchResult<ReadTimes> {
+/// Returns the cost in nanoseconds.
+async fn read(client: &Client, keys: &[ObjectKey], objects: u64) -> BenchResult<ReadCost> {
     let some = spread(keys);
     let get = async |at: usize| client.get::<Pod>(some[at]).await.is_ok();
     let get = Rounds::MANY.timed_async(some.len(), get).await?;
-    let batches = (0..objects / TOGETHER).map(|batch| batch.to_string());
-    let batches: Vec<ListOptions> = batches
-        .map(|batch| ListOptions::new().index("batch", batch))
+    let batches: Vec<ListOptions> = (0..objects / TOGETHER)
+        .map(|batch| ListOptions::new().index("batch", batch.to_string()))
         .collect();
     let list = async |at: usize| {
         let read = client.list::<Pod>(&batches[at]).await;
         read.is_ok_and(|found| found.len() as u64 == TOGETHER)
     };
     let list = Rounds::MANY.timed_async(batches.len(), list).await?;
-    Ok(ReadTimes { get, list })
+    Ok(ReadCost { get, list })
 }
 
 #[cfg(test)]

@@ -9,40 +9,32 @@ use crate::samples::Sample;
 /// The start of the label of every figure that times a sync.
 pub(crate) const START_TO_SYNCED: &str = "time from a cold start to a synced cache";
 
-/// The measured cache: a library and its options.
+/// The measured cache: that of this workspace, with its defaults except for one, or kube-runtime's reflector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum MeasuredCache {
-    /// The cache with its defaults.
     Defaults,
-    /// The cache with its defaults, over HTTP/1.1.
     Http1,
-    /// The cache with its defaults, in JSON instead of protobuf.
+    /// In JSON instead of protobuf.
     Json,
-    /// The cache without decoded objects.
-    Packed,
-    /// The cache with a budget of 16 MiB.
-    Little,
-    /// The cache with a budget of 256 MiB.
-    Much,
-    /// The cache without a limit of decoded objects.
+    /// With a budget of this number of bytes; with 0, all objects are packed.
+    Budget(usize),
+    /// Without a limit of decoded objects.
     Decoded,
-    /// The cache of metadata.
+    /// Of metadata alone.
     Metadata,
-    /// The cache with managedFields.
+    /// With managedFields.
     Whole,
-    /// The cache with a view as a struct of one field.
+    /// With a view as a struct of one field.
     Small,
-    /// The cache with a view as JSON.
+    /// With a view as JSON.
     Tree,
-    /// The cache of about one object in three, which the server selects by a label.
+    /// Of about one object in three, which the server selects by a label.
     Selected,
-    /// kube-runtime's reflector.
     KubeRuntime,
-    /// kube-runtime's reflector without managedFields.
+    /// Without managedFields.
     KubeRuntimeBare,
 }
 
-/// The task of a process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SyncTask {
     pub(crate) kubeconfig: PathBuf,
@@ -53,7 +45,6 @@ pub(crate) struct SyncTask {
     pub(crate) by: MeasuredCache,
 }
 
-/// The task of a manager with many controllers.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct LoadTask {
     pub(crate) by: MeasuredCache,
@@ -63,7 +54,6 @@ pub(crate) struct LoadTask {
     pub(crate) objects: u64,
 }
 
-/// The task of an operator with constantly changing objects.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SteadyTask {
     pub(crate) kubeconfig: PathBuf,
@@ -120,15 +110,15 @@ pub(crate) struct Synced {
     pub(crate) hot_ns: f64,
     /// Reads of a thousand keys in turn.
     pub(crate) spread_ns: f64,
-    /// The same through the cache instead of a store handle; 0 for kube-runtime.
+    /// Reads of a thousand keys in turn through the cache instead of a store handle; 0 except for `Decoded`.
     pub(crate) cache_ns: f64,
-    /// The same through a client.
+    /// Reads of a thousand keys in turn through a client; 0 except for `Decoded`.
     pub(crate) client_ns: f64,
-    /// A read of ten objects by an index; 0 for kube-runtime.
+    /// A read of ten objects by an index; 0 except for `Decoded`.
     pub(crate) index_ns: f64,
-    /// A read of ten objects by an indexed label; 0 for kube-runtime.
+    /// A read of ten objects by an indexed label; 0 except for `Decoded`.
     pub(crate) label_ns: f64,
-    /// The processor time of a list of all objects, in seconds; 0 if none was made.
+    /// The processor time of a list of all objects, in seconds; 0 if no list was made.
     pub(crate) list_cpu: f64,
 }
 

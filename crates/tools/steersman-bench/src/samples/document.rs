@@ -29,7 +29,7 @@ pub(crate) struct DocumentStatus {
 }
 
 impl DocumentSpec {
-    /// Returns what is published.
+    /// Returns the text of the ConfigMap.
     pub(crate) fn text(&self) -> String {
         match self.hide {
             true => self.title.clone(),

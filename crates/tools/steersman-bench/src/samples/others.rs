@@ -12,7 +12,6 @@ use super::random_text::{hex, noise, pick};
 /// The prefix of the names of ConfigMaps.
 pub(super) const SETTINGS: &str = "settings";
 
-/// A custom resource of some size.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, schemars::JsonSchema)]
 #[kube(group = "bench.example.com", version = "v1", kind = "Widget")]
 #[kube(namespaced, status = "WidgetStatus")]

@@ -3,19 +3,18 @@
 use std::path::Path;
 
 use http::Request;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Client, Config};
+use kube_client::Client;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::program::ProgramServer;
-use crate::process::BenchResult;
+use crate::process::{BenchResult, repeat};
 use crate::report::{Figure, Spread};
 use crate::samples::definitions::{collections, definition, object};
+use crate::wire::kube_client;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The figures of one server.
 #[derive(Debug, Clone, Copy)]
 struct Measured {
     /// The time to apply all definitions, in seconds.
@@ -26,12 +25,9 @@ struct Measured {
     in_use: f64,
 }
 
-/// Measures new servers one after the other.
 pub(super) async fn many(program: &Path, definitions: u32, runs: u32) -> BenchResult<Vec<Figure>> {
-    let mut all = Vec::new();
-    for _ in 0..runs {
-        all.push(once(program, definitions).await?);
-    }
+    let what = format!("{definitions} definitions");
+    let all = repeat(runs, what, async || once(program, definitions).await).await?;
     let size = definition(0).to_string().len() / 1000;
     let of =
         format!("{definitions} definitions of {size} kB with two versions, the program over HTTPS");
@@ -51,9 +47,7 @@ pub(super) async fn many(program: &Path, definitions: u32, runs: u32) -> BenchRe
 async fn once(program: &Path, definitions: u32) -> BenchResult<Measured> {
     let server = ProgramServer::start(program).await?;
     let before = server.resident()?;
-    let kubeconfig = Kubeconfig::from_yaml(&server.place().kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let client = Client::try_from(config)?;
+    let client = kube_client(&server.kubeconfig()).await?;
     let first = apply_all(&client, definitions).await?;
     let second = apply_all(&client, definitions).await?;
     for number in 0..definitions {

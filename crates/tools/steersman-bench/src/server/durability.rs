@@ -13,28 +13,23 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::program::ProgramServer;
-use crate::process::BenchResult;
+use crate::process::{BenchResult, repeat};
 use crate::report::{Figure, Spread};
 
-const DURABILITIES: [&str; 3] = ["none", "kernel", "fsync"];
-/// The numbers of clients that write at a time.
-const CLIENTS: [u32; 3] = [1, 8, 64];
 /// The size of the value of each ConfigMap, in bytes.
 const BYTES: usize = 2000;
 
 /// Measures writes per second over HTTPS. Each client patches an object of its own, one write after the other.
 pub(super) async fn writes(program: &Path, runs: u32, span: Duration) -> BenchResult<Vec<Figure>> {
     let mut figures = Vec::new();
-    for durability in DURABILITIES {
-        for clients in CLIENTS {
-            let mut rates = Vec::new();
-            for _ in 0..runs {
-                rates.push(rate(program, durability, clients, span).await?);
-            }
-            let id = format!("server/durability/{durability}/{clients}");
+    for durability in ["none", "kernel", "fsync"] {
+        for clients in [1, 8, 64] {
             let what = format!(
                 "writes of {BYTES} bytes with --durability={durability}, clients at a time: {clients}"
             );
+            let measure = async || rate(program, durability, clients, span).await;
+            let rates = repeat(runs, &what, measure).await?;
+            let id = format!("server/durability/{durability}/{clients}");
             figures.push(Figure::new(&id, what, "/s", Spread::of(rates)).more_is_better());
         }
     }

@@ -13,9 +13,9 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-use crate::process::BenchResult;
+use crate::process::{BenchResult, repeat};
 use crate::report::{Figure, Spread};
-use crate::wire::{Exchange, ServerAddress, trust};
+use crate::wire::ServerAddress;
 
 /// The interval between two health checks of envtest.
 const POLL: Duration = Duration::from_millis(100);
@@ -54,19 +54,17 @@ impl Programs {
     }
 }
 
-/// Measures starts one after the other.
 pub(super) async fn start(program: &Path, runs: u32) -> BenchResult<Vec<Figure>> {
     let programs = Programs::of(program)?;
-    let mut times = Vec::new();
-    for _ in 0..runs {
-        times.push(start_once(&programs).await?.as_secs_f64());
-    }
+    let start = async || start_once(&programs).await;
+    let times = repeat(runs, "a start as by envtest", start).await?;
     let what = "time in which etcd and kube-apiserver start as by Go's envtest, which checks each of them every 100 ms";
     let figure = Figure::new("server/program/environment", what, "s", Spread::of(times));
     Ok(vec![figure.at_most(0.3)])
 }
 
-async fn start_once(programs: &Programs) -> BenchResult<Duration> {
+/// Returns the time of a start, in seconds.
+async fn start_once(programs: &Programs) -> BenchResult<f64> {
     let folder = tempfile::tempdir()?;
     let file = |name: &str| folder.path().join(name);
     let [client, peer, port] = free_ports()?;
@@ -81,17 +79,16 @@ async fn start_once(programs: &Programs) -> BenchResult<Duration> {
         .arg(format!("--listen-peer-urls=http://localhost:{peer}"))
         .arg("--unsafe-no-fsync=true")
         .spawn()?;
-    poll(|| is_healthy(client)).await?;
+    poll(|| check_etcd(client)).await?;
     let authority = write_certificates(&file)?;
     programs.help("kube-apiserver").await?;
     let _server = serve(programs, &file, &url, port)?;
     let place = ServerAddress {
         address: format!("127.0.0.1:{port}"),
         ca_pem: authority,
-        kubeconfig: String::new(),
     };
-    poll(|| answers(&place, "/healthz")).await?;
-    Ok(began.elapsed())
+    poll(|| place.check("/healthz")).await?;
+    Ok(began.elapsed().as_secs_f64())
 }
 
 fn serve(
@@ -126,12 +123,11 @@ fn serve(
 }
 
 /// Checks at once and then at each interval, as envtest does.
-async fn poll<F: Future<Output = BenchResult<bool>>>(
+async fn poll<F: Future<Output = BenchResult<()>>>(
     mut check: impl FnMut() -> F,
 ) -> BenchResult<()> {
     for _ in 0..CHECKS {
-        // An error means that nothing listens yet.
-        if check().await.unwrap_or(false) {
+        if check().await.is_ok() {
             return Ok(());
         }
         tokio::time::sleep(POLL).await;
@@ -139,19 +135,14 @@ async fn poll<F: Future<Output = BenchResult<bool>>>(
     Err("a program did not become healthy".into())
 }
 
-async fn is_healthy(port: u16) -> BenchResult<bool> {
+async fn check_etcd(port: u16) -> BenchResult<()> {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).await?;
     let request = "GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     socket.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     socket.read_to_string(&mut answer).await?;
-    Ok(answer.starts_with("HTTP/1.1 200 "))
-}
-
-async fn answers(place: &ServerAddress, path: &str) -> BenchResult<bool> {
-    let exchange = Exchange::get(place, &trust(place)?, path).await?;
-    let (_, answer) = exchange.drain().await?;
-    Ok(answer.starts_with("HTTP/1.1 200 "))
+    let is_healthy = answer.starts_with("HTTP/1.1 200 ");
+    is_healthy.then_some(()).ok_or_else(|| answer.into())
 }
 
 /// Writes the certificates that envtest makes for each start, and returns the authority of the server.

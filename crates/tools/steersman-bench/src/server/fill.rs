@@ -27,9 +27,9 @@ pub(crate) fn prepare(server: &ApiServer, of: Sample) -> BenchResult<()> {
 }
 
 pub(crate) fn add(server: &ApiServer, of: Sample, number: u64) -> BenchResult<u64> {
-    let made = of.make(number, NAMESPACE);
-    let mut object = server.create(made.object)?;
-    let Some(status) = made.status else {
+    let (object, status) = of.make(number, NAMESPACE);
+    let mut object = server.create(object)?;
+    let Some(status) = status else {
         return Ok(1);
     };
     object["status"] = status;

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::process::{BenchResult, megabytes_of};
 use crate::report::{Figure, Spread};
-use crate::wire::{Exchange, ServerAddress, trust};
+use crate::wire::ServerAddress;
 
 /// A server in a process of its own. A drop kills the process.
 pub(super) struct ProgramServer {
@@ -54,24 +54,18 @@ impl ProgramServer {
         let line = BufReader::new(output).lines().next_line().await?;
         let line = line.ok_or("the program ended before it listened")?;
         let (_, address) = line.rsplit_once("https://").ok_or("no address")?;
-        let kubeconfig = fs::read_to_string(kubeconfig)?;
         let mut server = Self {
             child,
             place: ServerAddress {
                 address: address.to_owned(),
-                ca_pem: authority(&kubeconfig)?,
-                kubeconfig,
+                ca_pem: authority(&fs::read_to_string(kubeconfig)?)?,
             },
             folder,
             ready_ms: 0.0,
         };
-        server.check_ready().await?;
+        server.place.check("/readyz").await?;
         server.ready_ms = began.elapsed().as_secs_f64() * 1e3;
         Ok(server)
-    }
-
-    pub(super) fn place(&self) -> &ServerAddress {
-        &self.place
     }
 
     /// Returns the resident memory of the process, in megabytes.
@@ -82,16 +76,6 @@ impl ProgramServer {
     /// Returns the file with the credentials of its administrator.
     pub(super) fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
-    }
-
-    /// Fails unless the server answers that it is ready.
-    async fn check_ready(&self) -> BenchResult<()> {
-        let asked = Exchange::get(&self.place, &trust(&self.place)?, "/readyz").await?;
-        let (_, answer) = asked.drain().await?;
-        if answer.starts_with("HTTP/1.1 200 ") {
-            return Ok(());
-        }
-        Err(format!("a server is not ready: {answer}").into())
     }
 
     /// Returns a figure of the process in megabytes, from a file of `/proc`.
@@ -133,7 +117,7 @@ pub(super) async fn many(program: &Path, servers: u32) -> BenchResult<Vec<Figure
     }
     let mut total = 0.0;
     for server in &running {
-        server.check_ready().await?;
+        server.place.check("/readyz").await?;
         // Counts a page that several processes share once.
         total += server.memory("smaps_rollup", "Pss:")?;
     }

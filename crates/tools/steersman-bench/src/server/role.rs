@@ -1,6 +1,5 @@
 //! Driver: the roles of processes in a measurement, and their reports on standard output.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -87,8 +86,8 @@ pub(crate) fn play(role: &str) -> BenchResult<()> {
     })
 }
 
-/// Polls its sockets at most once a millisecond, as a network card batches interrupts. If watchers slept until each
-/// event on the same machine, the server would pay for the wake-ups in system time of its writes.
+/// Returns a runtime that polls its sockets at most once a millisecond, as a network card batches interrupts. If
+/// watchers on the same machine slept until each event, the server would pay for the wake-ups in system time of its writes.
 fn unhurried() -> tokio::runtime::Builder {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.on_thread_park(rest);
@@ -102,10 +101,7 @@ fn rest() {
 
 async fn start(began: Instant) -> BenchResult<()> {
     let server = ApiServer::new();
-    ask(&server, "/api/v1/namespaces/default", |_| {
-        ControlFlow::Continue(())
-    })
-    .await?;
+    ask(&server, "/api/v1/namespaces/default", |_| false).await?;
     let in_process = began.elapsed();
     let again = Instant::now();
     let server = ApiServer::new();
@@ -119,12 +115,12 @@ async fn start(began: Instant) -> BenchResult<()> {
     })
 }
 
-/// Sends a request in process, and passes each piece of the response to `see`, which may end the reading. Returns the
-/// size of the read pieces in bytes.
+/// Sends a request in process, and reads the response up to the piece for which `is_end` returns true. Returns the size
+/// of the read pieces in bytes.
 async fn ask(
     server: &ApiServer,
     uri: &str,
-    mut see: impl FnMut(&[u8]) -> ControlFlow<()>,
+    mut is_end: impl FnMut(&[u8]) -> bool,
 ) -> BenchResult<u64> {
     let request = Request::get(uri).body(Empty::<Bytes>::new())?;
     let response = server.service().oneshot(request).await?;
@@ -133,7 +129,7 @@ async fn ask(
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame?.into_data() {
             bytes += data.len() as u64;
-            if see(&data).is_break() {
+            if is_end(&data) {
                 break;
             }
         }
@@ -141,15 +137,11 @@ async fn ask(
     Ok(bytes)
 }
 
-/// Breaks at the piece with the end of the initial objects of a watch.
-fn until_initial_end(piece: &[u8]) -> ControlFlow<()> {
+/// Returns whether a piece has the end of the initial objects of a watch.
+fn is_initial_end(piece: &[u8]) -> bool {
     let tail = &piece[piece.len().saturating_sub(400)..];
     let mut windows = tail.windows(INITIAL_END.len());
-    if windows.any(|window| window == INITIAL_END) {
-        ControlFlow::Break(())
-    } else {
-        ControlFlow::Continue(())
-    }
+    windows.any(|window| window == INITIAL_END)
 }
 
 async fn in_process(objects: u64, runs: u32) -> BenchResult<()> {
@@ -164,7 +156,7 @@ async fn in_process(objects: u64, runs: u32) -> BenchResult<()> {
         bytes = list_in_pages(&server).await?;
         pages.push(rate(bytes, began.elapsed()));
         let began = Instant::now();
-        let streamed = ask(&server, WATCH_LIST, until_initial_end).await?;
+        let streamed = ask(&server, WATCH_LIST, is_initial_end).await?;
         watch_list.push(rate(streamed, began.elapsed()));
     }
     send(&InProcess {
@@ -190,7 +182,7 @@ async fn list_in_pages(server: &ApiServer) -> BenchResult<u64> {
             if head.is_empty() {
                 head = piece[..piece.len().min(2000)].to_vec();
             }
-            ControlFlow::Continue(())
+            false
         };
         bytes += ask(server, &uri, keep_head).await?;
         let head = String::from_utf8_lossy(&head);
@@ -222,7 +214,7 @@ async fn fetch(place: ServerAddress, runs: u32) -> BenchResult<()> {
         loop {
             let piece = exchange.read().await?;
             bytes += piece.len() as u64;
-            if piece.is_empty() || until_initial_end(piece).is_break() {
+            if piece.is_empty() || is_initial_end(piece) {
                 break;
             }
         }

@@ -69,7 +69,7 @@ pub(super) async fn serve(objects: u64, of: Sample) -> BenchResult<()> {
     };
     held.grow(objects)?;
     let serving = held.server.serve("127.0.0.1:0").await?;
-    send(&ServerAddress::of(&serving))?;
+    send(&(ServerAddress::of(&serving), serving.kubeconfig()))?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = lines.next_line().await? {
         held.carry_out(serde_json::from_str(&line)?).await?;
@@ -92,14 +92,11 @@ impl Held {
                 per_second,
                 seconds,
             } => {
-                // Late changes are caught up.
+                // After a late change, the interval ticks faster until it has caught up.
                 let mut tick = tokio::time::interval(Duration::from_secs(1) / per_second.max(1));
                 for _ in 0..u64::from(per_second) * u64::from(seconds) {
                     tick.tick().await;
-                    match order {
-                        Order::Replace { .. } => self.replace().await?,
-                        _ => self.touch()?,
-                    }
+                    self.change(matches!(order, Order::Replace { .. })).await?;
                 }
                 send(&self.next)
             }
@@ -138,12 +135,12 @@ impl Held {
     }
 
     fn name(&self, number: u64) -> String {
-        let made = self.of.make(number, NAMESPACE);
-        let name = made.object["metadata"]["name"].as_str();
+        let (object, _) = self.of.make(number, NAMESPACE);
+        let name = object["metadata"]["name"].as_str();
         name.unwrap_or_default().to_owned()
     }
 
-    /// Without a grace period, because no kubelet stops the Pod.
+    /// Deletes an object without a grace period, because no kubelet stops a Pod.
     async fn delete(&self, name: &str) -> BenchResult<()> {
         let path = self.of.path(NAMESPACE);
         let path = format!("{path}/{name}?gracePeriodSeconds=0");
@@ -155,26 +152,22 @@ impl Held {
         Err(format!("DELETE {path}: {}", answer.status()).into())
     }
 
-    fn touch(&mut self) -> BenchResult<()> {
-        let Some(name) = self.names.pop_front() else {
+    /// Replaces the oldest object by the one of the next number, or writes this number to the oldest object.
+    async fn change(&mut self, replaces: bool) -> BenchResult<()> {
+        let Some(mut name) = self.names.pop_front() else {
             return Ok(());
         };
-        let annotations = json!({NUMBER: self.next.to_string()});
-        let patch = json!({"metadata": {"annotations": annotations}});
-        self.server
-            .merge_patch(self.of.resource(), NAMESPACE, &name, &patch)?;
+        if replaces {
+            self.delete(&name).await?;
+            add(&self.server, self.of, self.next)?;
+            name = self.name(self.next);
+        } else {
+            let annotations = json!({NUMBER: self.next.to_string()});
+            let patch = json!({"metadata": {"annotations": annotations}});
+            self.server
+                .merge_patch(self.of.resource(), NAMESPACE, &name, &patch)?;
+        }
         self.names.push_back(name);
-        self.next += 1;
-        Ok(())
-    }
-
-    async fn replace(&mut self) -> BenchResult<()> {
-        let Some(name) = self.names.pop_front() else {
-            return Ok(());
-        };
-        self.delete(&name).await?;
-        add(&self.server, self.of, self.next)?;
-        self.names.push_back(self.name(self.next));
         self.next += 1;
         Ok(())
     }

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use futures::{TryStreamExt, stream};
 use http::{Method, Request};
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Client, Config};
+use kube_client::Client;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::process::{BenchResult, progress};
-use crate::samples::{Sample, widgets};
+use crate::samples::{Sample, leave_alone, widgets};
+use crate::wire::kube_client;
 
 const WRITERS: usize = 32;
 
@@ -57,14 +57,11 @@ pub(crate) struct Namespace {
 
 impl Cluster {
     pub(crate) async fn connect(kubeconfig: &Path) -> BenchResult<Self> {
-        let name = kubeconfig.display();
-        let read = Kubeconfig::read_from(kubeconfig);
-        let read = read.map_err(|error| format!("--against {name}: {error}"))?;
-        let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
-        let config = config.map_err(|error| format!("--against {name}: {error}"))?;
+        let client = kube_client(kubeconfig).await;
         Ok(Self {
             kubeconfig: kubeconfig.to_owned(),
-            client: Client::try_from(config)?,
+            client: client
+                .map_err(|error| format!("--against {}: {error}", kubeconfig.display()))?,
             left: Vec::new(),
             defined: false,
         })
@@ -169,11 +166,8 @@ impl Namespace {
     async fn account(&self) -> BenchResult<()> {
         let path = format!("{NAMESPACES}/{}/serviceaccounts", self.name);
         let account = json!({"metadata": {"name": "default"}});
-        match request(&self.client, Method::POST, &path, Some(&account)).await {
-            Ok(_) => Ok(()),
-            Err(kube_client::Error::Api(status)) if status.code == 409 => Ok(()),
-            Err(error) => Err(format!("POST {path}: {error}").into()),
-        }
+        let made = send_unless(&[409], &self.client, Method::POST, &path, Some(&account)).await;
+        made.map(drop)
     }
 
     /// Creates objects up to this number.
@@ -199,9 +193,10 @@ impl Namespace {
     }
 
     async fn add(&self, path: &str, number: u64) -> BenchResult<()> {
-        let made = self.of.make(number, &self.name).left_alone();
-        let mut object = send(&self.client, Method::POST, path, Some(&made.object)).await?;
-        let Some(status) = made.status else {
+        let (mut object, status) = self.of.make(number, &self.name);
+        leave_alone(&mut object);
+        let mut object = send(&self.client, Method::POST, path, Some(&object)).await?;
+        let Some(status) = status else {
             return Ok(());
         };
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -248,12 +243,7 @@ impl Namespace {
     }
 
     async fn look(&self) -> BenchResult<Option<Value>> {
-        let path = self.path();
-        match request(&self.client, Method::GET, &path, None).await {
-            Ok(found) => Ok(Some(found)),
-            Err(kube_client::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(format!("GET {path}: {error}").into()),
-        }
+        send_unless(&[404], &self.client, Method::GET, &self.path(), None).await
     }
 
     fn path(&self) -> String {
@@ -301,11 +291,8 @@ async fn clear(client: &Client, path: &str) -> BenchResult<()> {
 
 /// Deletes an object; succeeds if it does not exist or is terminating.
 async fn remove(client: &Client, path: &str) -> BenchResult<()> {
-    match request(client, Method::DELETE, path, None).await {
-        Ok(_) => Ok(()),
-        Err(kube_client::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
-        Err(error) => Err(format!("DELETE {path}: {error}").into()),
-    }
+    let removed = send_unless(&[404, 409], client, Method::DELETE, path, None).await;
+    removed.map(drop)
 }
 
 /// Returns whether the server reported that it did nothing.
@@ -319,9 +306,24 @@ async fn send(
     path: &str,
     body: Option<&Value>,
 ) -> BenchResult<Value> {
+    let answer = send_unless(&[], client, method, path, body).await?;
+    Ok(answer.unwrap_or_default())
+}
+
+/// Sends a request; `None` if the server refuses it with one of these codes.
+async fn send_unless(
+    codes: &[u16],
+    client: &Client,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> BenchResult<Option<Value>> {
     let asked = format!("{method} {path}");
-    let answer = request(client, method, path, body).await;
-    Ok(answer.map_err(|error| format!("{asked}: {error}"))?)
+    match request(client, method, path, body).await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(kube_client::Error::Api(status)) if codes.contains(&status.code) => Ok(None),
+        Err(error) => Err(format!("{asked}: {error}").into()),
+    }
 }
 
 /// Sends a request, and aborts it after [`REQUEST`].

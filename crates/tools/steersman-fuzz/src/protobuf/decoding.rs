@@ -6,23 +6,28 @@ use steersman_protobuf::{
     Envelope, Frames, Keep, ListItems, Message, WatchFrame, append_object, encode_text, seal,
 };
 
+use super::message_and_rest;
+
 /// The type of the decoded objects.
 const OF: (&str, &str) = ("v1", "Kind");
 
-/// Decodes a message, and encodes the result again.
-pub(crate) fn object(message: &'static Message, raw: &[u8]) {
+/// Takes two bytes that select the kind, and the message of an object. Decodes it, and encodes the result again.
+pub(crate) fn objects(input: &[u8]) {
+    let Some((message, raw)) = message_and_rest(input) else {
+        return;
+    };
     let head = decoded(message, raw, without_spec());
-    // What is no object may have metadata.
+    // A message that is no object may have metadata that decodes.
     let Some(whole) = decoded(message, raw, Keep::WHOLE) else {
         return;
     };
-    // Embedded JSON may have numbers that do not survive, so bytes that are not encoded again are no finding.
+    // Embedded JSON may have numbers that cannot be encoded again, which is no finding.
     if let Ok(again) = encode_text(message, &whole.text) {
         let second = decoded(message, &again.raw, Keep::WHOLE);
         let second = second.map(|second| without_nulls(second.object()));
         assert_eq!(second, Some(without_nulls(whole.object())));
     }
-    // Metadata in several pieces is merged, and metadata alone is the first piece.
+    // Metadata in several pieces is out of order: the whole object has all pieces, and the head has only the first.
     if let Some(head) = head.filter(|_| whole.is_in_order) {
         let mut metadata = whole.object()["metadata"].take();
         if let Some(members) = metadata.as_object_mut() {
@@ -35,10 +40,13 @@ pub(crate) fn object(message: &'static Message, raw: &[u8]) {
     assert_eq!(opened.map(|envelope| envelope.raw), Ok(raw));
 }
 
-/// Reads a list at once and in chunks.
-pub(crate) fn list(body: &[u8], length: usize) {
+/// Takes a byte for the length of the chunks, and the body of a list. Reads it at once and in chunks.
+pub(crate) fn lists(input: &[u8]) {
+    let Some((length, body)) = input.split_first() else {
+        return;
+    };
     let at_once = items(body, body.len());
-    assert_eq!(at_once, items(body, length));
+    assert_eq!(at_once, items(body, usize::from(*length)));
     for item in at_once.iter().flatten() {
         let _may_be_anything = Message::named("core.v1.Pod").map(|message| {
             let mut out = Vec::new();
@@ -47,10 +55,13 @@ pub(crate) fn list(body: &[u8], length: usize) {
     }
 }
 
-/// Reads a watch at once and in chunks.
-pub(crate) fn watch(body: &[u8], length: usize) {
+/// Takes a byte for the length of the chunks, and the body of a watch. Reads it at once and in chunks.
+pub(crate) fn watches(input: &[u8]) {
+    let Some((length, body)) = input.split_first() else {
+        return;
+    };
     let at_once = frames(body, body.len());
-    assert_eq!(at_once, frames(body, length));
+    assert_eq!(at_once, frames(body, usize::from(*length)));
     for frame in at_once.iter().flatten() {
         let Ok(event) = WatchFrame::read(frame) else {
             continue;

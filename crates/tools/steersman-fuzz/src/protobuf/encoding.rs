@@ -1,9 +1,15 @@
 //! Driver: encodes JSON, and checks what the result decodes to.
 
-use steersman_protobuf::{Keep, Message, append_object, encode_text};
+use steersman_protobuf::{Keep, append_object, encode_text};
 
-/// Encodes an object in JSON. What it decodes to is encoded as the same bytes.
-pub(crate) fn text(message: &'static Message, text: &[u8]) {
+use super::message_and_rest;
+
+/// Takes two bytes that select the kind, and an object in JSON. Encodes it: what the result decodes to is encoded as
+/// the same bytes.
+pub(crate) fn texts(input: &[u8]) {
+    let Some((message, text)) = message_and_rest(input) else {
+        return;
+    };
     let Ok(encoded) = encode_text(message, text) else {
         return;
     };

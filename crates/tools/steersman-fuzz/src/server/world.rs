@@ -12,9 +12,7 @@ use steersman_protobuf::{
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
-/// The definition of the custom kind.
 const DEFINITION: &str = include_str!("world/definition.json");
-/// The objects of a new server.
 const OBJECTS: &str = include_str!("world/objects.json");
 /// The number of body chunks to read, because a watch does not end.
 const PIECES: usize = 8;
@@ -56,7 +54,7 @@ impl ServerResponse {
             return Ok(vec![object_in(&envelope)?]);
         };
         if envelope.api_version == V1_BETA1 {
-            // Its items come before its metadata, so clients for `v1` do not read it.
+            // This list has its items before its metadata, so clients for `v1` do not read it.
             return Ok(Vec::new());
         }
         let message = Message::of_kind(&envelope.api_version, kind);

@@ -20,7 +20,12 @@ pub(crate) fn reviews(input: &[u8]) {
     let [form, change, rest @ ..] = input else {
         return;
     };
-    let change = SiteChange::ALL[usize::from(*change) % SiteChange::ALL.len()];
+    let change = match change % 4 {
+        0 => SiteChange::SetFields,
+        1 => SiteChange::InsertPage,
+        2 => SiteChange::RemovePage,
+        _ => SiteChange::ReversePages,
+    };
     let webhooks = Webhooks::new(change);
     let form = usize::from(*form);
     let path = PATHS[form % 4];

@@ -164,18 +164,12 @@ fn metadata(object: &Value) -> Value {
 /// Returns whether a value has all that another one has. A member that is null counts as absent.
 fn has_members(value: &Value, other: &Value) -> bool {
     match (value, other) {
-        (Value::Object(value), Value::Object(other)) => other.iter().all(|(name, other)| {
-            other.is_null()
-                || value
-                    .get(name)
-                    .is_some_and(|value| has_members(value, other))
-        }),
+        (Value::Object(_), Value::Object(other)) => other
+            .iter()
+            .all(|(name, other)| other.is_null() || has_members(&value[name], other)),
         (Value::Array(value), Value::Array(other)) => {
-            value.len() == other.len()
-                && value
-                    .iter()
-                    .zip(other)
-                    .all(|(value, other)| has_members(value, other))
+            let mut pairs = value.iter().zip(other);
+            value.len() == other.len() && pairs.all(|(value, other)| has_members(value, other))
         }
         (value, other) => value == other,
     }

@@ -56,15 +56,6 @@ struct SiteValidator;
 
 struct NamedUsers;
 
-impl SiteChange {
-    pub(crate) const ALL: [Self; 4] = [
-        Self::SetFields,
-        Self::InsertPage,
-        Self::RemovePage,
-        Self::ReversePages,
-    ];
-}
-
 impl Webhooks {
     /// Creates webhooks with a defaulter that makes this change.
     #[expect(clippy::expect_used, reason = "no input makes this fail")]

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcgen::{CertificateParams, KeyPair};
-use rustls::crypto::ring;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -62,20 +60,16 @@ pub(super) async fn measure(times: u32) -> BenchResult<f64> {
     Ok(middle(&taken))
 }
 
-/// Makes the configurations of both sides.
 fn sides() -> BenchResult<(Arc<ServerConfig>, Arc<ClientConfig>)> {
-    let provider = Arc::new(ring::default_provider());
-    let key = KeyPair::generate()?;
-    let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.self_signed(&key)?;
-    let private = PrivateKeyDer::Pkcs8(key.serialize_der().into());
-    let server = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()?
+    let own = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()])?;
+    let certificate = own.cert.der().clone();
+    let private = PrivateKeyDer::Pkcs8(own.signing_key.serialize_der().into());
+    let server = ServerConfig::builder()
         .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], private)?;
+        .with_single_cert(vec![certificate.clone()], private)?;
     let mut roots = RootCertStore::empty();
-    roots.add(certificate.der().clone())?;
-    let client = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
+    roots.add(certificate)?;
+    let client = ClientConfig::builder()
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok((Arc::new(server), Arc::new(client)))
