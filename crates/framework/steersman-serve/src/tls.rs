@@ -419,7 +419,7 @@ mod tests {
             changed_pair(&present, false, read_of(reads))
         };
         let found = changed(&[&mixed, &new]).unwrap().unwrap();
-        assert!(*found.pair == new);
+        assert!(*found.0 == new);
         assert!(changed(&[&old]).unwrap().is_none());
         assert!(changed(&[&mixed, &old]).unwrap().is_none());
         assert!(changed(&[&mixed, &mixed]).is_err());

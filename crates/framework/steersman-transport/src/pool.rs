@@ -61,6 +61,13 @@ struct DialAttempt {
     ended: Result<(), DialError>,
 }
 
+impl DialAttempt {
+    /// Sets the result that the waiting requests get when this attempt is dropped.
+    fn end(&mut self, opened: Result<(), BoxError>) {
+        self.ended = opened.map_err(|error| DialError(chain(&*error)));
+    }
+}
+
 impl Drop for DialAttempt {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
@@ -295,7 +302,7 @@ impl ConnectionPool {
                         Ok(dialed) => pool.open(dialed).await,
                         Err(error) => Err(error),
                     };
-                    attempt.ended = opened.map_err(|error| DialError(chain(&*error)));
+                    attempt.end(opened);
                 });
                 Chosen::Wait(progress)
             }
