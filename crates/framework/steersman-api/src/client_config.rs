@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use tower::{BoxError, Layer, Service};
 
-use crate::client_certificate::ClientCertificate;
+use crate::config::client_certificate::ClientCertificate;
 use crate::config::proxy::is_local;
 use crate::config::{ConfigChoice, Environment, FoundConfig, find};
 use crate::encoding::{Encoding, SharedEncoding};

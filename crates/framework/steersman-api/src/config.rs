@@ -1,5 +1,6 @@
 //! Driver: finds and reads a kubeconfig, and explains its problems.
 
+pub(crate) mod client_certificate;
 pub(crate) mod proxy;
 
 use std::ffi::OsString;

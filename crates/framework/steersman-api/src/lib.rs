@@ -26,7 +26,7 @@
 //!
 //! # Reading order
 //!
-//! - `clock` reads the present instant and waits for later ones, and `names` checks names.
+//! - `clock` reads the present instant and waits for later ones.
 //! - [`request_info`] has [`RequestInfo`], which describes a request in errors.
 //! - [`error`] has [`Error`], with the predicates that callers branch on.
 //! - [`options`] has the options of requests, such as [`Projection`].
@@ -48,8 +48,8 @@
 //!   `request::url` builds paths and queries, `request::transport` sends the bytes of all requests and collects their
 //!   answers within time limits, and `request::answered_object` reads which object an answer is about.
 //! - [`list_watch`] has the [`ListWatch`] trait, the two calls that a reflector needs.
-//! - `client_certificate` has [`ClientCertificate`], the certificate that names the user of a connection.
-//! - `config` finds and checks a kubeconfig; `config::proxy` chooses the proxy of a server.
+//! - `config` finds and checks a kubeconfig; `config::proxy` chooses the proxy of a server, and
+//!   `config::client_certificate` has [`ClientCertificate`], the certificate that names the user of a connection.
 //! - [`wire`] has the layers of every request: metrics (`wire::measure`), the encoding (`wire::negotiate`), the layers
 //!   of users, the user agent, and warnings.
 //! - `network` makes the clients of a server on the network, over the connections of `steersman-transport`.
@@ -59,8 +59,6 @@
 
 #[doc(hidden)]
 pub mod clock;
-#[doc(hidden)]
-pub mod names;
 pub mod request_info;
 pub mod error;
 pub mod options;
@@ -78,7 +76,6 @@ mod pages;
 mod problem_log;
 pub mod request;
 pub mod list_watch;
-mod client_certificate;
 mod config;
 pub mod wire;
 mod network;
@@ -90,9 +87,9 @@ pub use kube_client;
 
 pub use api::Api;
 pub use apply_digest::ApplyDigest;
-pub use client_certificate::ClientCertificate;
 pub use client_config::ClientConfig;
 pub use config::ConfigChoice;
+pub use config::client_certificate::ClientCertificate;
 pub use decode::decode_raw_object;
 pub use discovery::{Mapper, ServedResource};
 pub use encoding::Encoding;

@@ -8,7 +8,7 @@ use steersman_transport::{ConnectionOptions, Transport, explain_client};
 use tower::util::MapErrLayer;
 use tower::{BoxError, Layer as _};
 
-use crate::client_certificate::ClientCertificate;
+use crate::config::client_certificate::ClientCertificate;
 use crate::error::{Error, Unreachable};
 use crate::wire::Middleware;
 

@@ -1,6 +1,6 @@
 //! Machine: makes names and texts that events.k8s.io/v1 accepts.
 
-use steersman_api::names::is_qualified;
+use steersman_object::names::is_qualified;
 
 /// The maximal length of a note in bytes (`NoteLengthLimit` of Kubernetes).
 pub(crate) const NOTE_LIMIT: usize = 1024;
@@ -72,7 +72,7 @@ pub(crate) fn reporting_instance(name: &str, host: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use steersman_api::names::is_subdomain;
+    use steersman_object::names::is_subdomain;
 
     use super::*;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use steersman_api::names::{is_label_value, is_qualified, is_subdomain};
 use steersman_object::ObjectKey;
+use steersman_object::names::{is_label_value, is_qualified, is_subdomain};
 
 use crate::error::Error;
 use crate::identity::hostname_uuid;

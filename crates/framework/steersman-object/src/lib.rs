@@ -31,6 +31,7 @@
 //!   [`Initial`], what a new object is made from.
 //! - [`whole`] has [`WholeObject`]: which types hold every field of their kind and may be sent as a whole.
 //! - `built_in` has [`decodes_all_protobuf`]: which types every object in protobuf decodes as.
+//! - `names` checks names of objects and labels.
 //! - [`labels`] has [`Labels`], the compact form of labels in caches.
 //! - [`selector`] has [`LabelSelector`], in the syntax of kubectl, and [`field_selector`] has [`FieldSelector`], in the
 //!   syntax of the API server.
@@ -55,6 +56,8 @@ pub mod as_object;
 pub mod initial;
 pub mod whole;
 mod built_in;
+#[doc(hidden)]
+pub mod names;
 pub mod labels;
 pub mod selector;
 pub mod field_selector;

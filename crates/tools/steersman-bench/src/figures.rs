@@ -3,10 +3,12 @@
 use crate::process::{BenchResult, print_result};
 use crate::report::Figure;
 
+type Show = Box<dyn FnMut(&Figure)>;
+
 /// The figures of one table, in their order. A table takes minutes and may fail or be interrupted, so each figure is
 /// shown on the terminal when it is added, before the next measurement starts.
 pub(crate) struct Figures {
-    show: Box<dyn FnMut(&Figure)>,
+    show: Show,
     measured: Vec<Figure>,
 }
 

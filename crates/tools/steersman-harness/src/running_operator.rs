@@ -68,8 +68,10 @@ struct OperatorProcess {
     /// The number of reconciles when the operator was last steady.
     counted: u64,
     /// The guard that stops the manager, and the task of the manager; `None` after a halt.
-    running: Option<(DropGuard, JoinHandle<Result<(), steersman_manager::Error>>)>,
+    running: Option<(DropGuard, ManagerTask)>,
 }
+
+type ManagerTask = JoinHandle<Result<(), steersman_manager::Error>>;
 
 /// Prints that a namespace stays when it is dropped, unless it is disarmed.
 struct KeptNamespace(Option<String>);
