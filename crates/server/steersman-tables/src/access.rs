@@ -44,7 +44,7 @@ pub(super) const SIGNING_REQUESTS: Columns = Columns {
         AGE,
         shown("SignerName", "Signer of the certificate."),
         shown("Requestor", "User that created the request."),
-        shown("RequestedDuration", "Lifetime of the certificate."),
+        shown("RequestedDuration", "Requested certificate lifetime."),
         shown("Condition", "State of approval and of issuance."),
     ],
     row: |request, _| {

@@ -115,7 +115,7 @@ pub(super) const COMPONENTS: Columns = Columns {
 pub(super) const PRIORITY_CLASSES: Columns = Columns {
     headings: &[
         shown("Value", "Priority of the pods.").integer(),
-        shown("Global-Default", "Default for all pods.").boolean(),
+        shown("Global-Default", "Whether pods without a class get this.").boolean(),
         AGE,
         shown("PreemptionPolicy", "Whether its pods preempt others."),
     ],

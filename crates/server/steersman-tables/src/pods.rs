@@ -15,7 +15,7 @@ pub(super) const PODS: Columns = Columns {
         AGE,
         wide("IP", "Address of the pod."),
         wide("Node", "Node that runs the pod."),
-        wide("Nominated Node", "Node with pods that it preempts."),
+        wide("Nominated Node", "Node that preemption frees for the pod."),
         wide("Readiness Gates", "Further conditions for readiness."),
     ],
     row: |pod, now| {

@@ -179,7 +179,7 @@ pub(super) const CSI_DRIVERS: Columns = Columns {
         shown("PodInfoOnMount", "Whether the driver gets the pod's data.").boolean(),
         shown("StorageCapacity", "Whether the driver reports capacity.").boolean(),
         shown("TokenRequests", "Audiences of the driver's tokens."),
-        shown("RequiresRepublish", "Whether volumes are republished.").boolean(),
+        shown("RequiresRepublish", "Periodic republishing of volumes.").boolean(),
         shown("Modes", "Supported volume lifecycle modes."),
         AGE,
     ],
