@@ -3,7 +3,7 @@
 //! Upstream: `warningsForSecret` of `pkg/registry/core/secret`, which uses Go's `tls.X509KeyPair`. The messages are
 //! the same.
 
-use x509_parser::asn1_rs::{Any, Tag};
+use x509_parser::asn1_rs::{Any, Class, Tag};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer as _;
@@ -14,7 +14,7 @@ const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
 const ELLIPTIC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
 const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
 
-/// The tag of the public key in a SEC 1 private key.
+/// The context-specific tag of the public key in a SEC 1 private key.
 const PUBLIC_KEY: Tag = Tag(1);
 
 /// A private key, by what it tells of its public key.
@@ -136,7 +136,7 @@ fn elliptic(der: &[u8]) -> Option<PrivateKey> {
     let (_, mut rest) = value(Tag::OctetString, rest)?;
     let mut point = None;
     while let Some((next, after)) = element(rest) {
-        if next.tag() == PUBLIC_KEY {
+        if next.class() == Class::ContextSpecific && next.tag() == PUBLIC_KEY {
             // The first byte counts unused bits.
             let (bits, _) = value(Tag::BitString, next.data)?;
             point = bits.get(1..).map(<[u8]>::to_vec);
@@ -157,10 +157,11 @@ fn only(tag: Tag, der: &[u8]) -> Option<&[u8]> {
     rest.is_empty().then_some(content)
 }
 
-/// Returns the content of the next value, which must have this tag, and the bytes after it.
+/// Returns the content of the next value, which must have this universal tag, and the bytes after it.
 fn value(tag: Tag, der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (next, after) = element(der)?;
-    (next.tag() == tag).then_some((next.data, after))
+    let is_wanted = next.class() == Class::Universal && next.tag() == tag;
+    is_wanted.then_some((next.data, after))
 }
 
 /// Returns the next value, and the bytes after it.
@@ -175,7 +176,7 @@ mod tests {
     use base64::engine::general_purpose::STANDARD;
     use rcgen::{CertificateParams, KeyPair, PKCS_ED25519, SignatureAlgorithm};
 
-    use super::check;
+    use super::{PrivateKey, check, elliptic};
 
     fn pair(algorithm: &'static SignatureAlgorithm) -> (String, String) {
         let key = KeyPair::generate_for(algorithm).unwrap();
@@ -236,6 +237,20 @@ mod tests {
             why(&certificate, &block("PRIVATE KEY", b"k")),
             "tls: failed to parse private key"
         );
+    }
+
+    #[test]
+    fn the_class_of_a_tag_is_compared() {
+        let mut key = vec![0x30, 0x0c, 2, 1, 1, 4, 1, 7, 0xa1, 4, 3, 2, 0, 5];
+        let public = Some(vec![5]);
+        assert_eq!(elliptic(&key), Some(PrivateKey::Elliptic(public)));
+        // A BOOLEAN has the number of the public key's tag, but another class.
+        key.truncate(8);
+        key.extend([1, 4, 3, 2, 0, 5]);
+        assert_eq!(elliptic(&key), Some(PrivateKey::Elliptic(None)));
+        // A context-specific value with the number of a SEQUENCE.
+        key[0] = 0xb0;
+        assert_eq!(elliptic(&key), None);
     }
 
     #[test]
