@@ -13,8 +13,10 @@ pub fn json_lines(log: &str) -> Result<Vec<Map<String, Value>>, String> {
 }
 
 fn flat_object(line: &str) -> Result<Map<String, Value>, String> {
-    let object: Map<String, Value> =
-        serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let Value::Object(object) = value else {
+        return Err("no JSON object".to_owned());
+    };
     let is_nested = |(_, value): &(_, &Value)| value.is_object() || value.is_array();
     if let Some((key, _)) = object.iter().find(is_nested) {
         return Err(format!("{key:?} is not flat"));
@@ -38,7 +40,7 @@ mod tests {
         );
         for (log, problem) in [
             ("{\"a\":1}\nthread panicked", "expected"),
-            ("[1]", "expected a map"),
+            ("[1]", "no JSON object"),
             ("{\"a\":1} {\"a\":1}", "trailing"),
             ("{\"a\":{}}", "\"a\" is not flat"),
             ("{\"a\":1,\"b\":2,\"a\":1}", "\"a\" is there twice"),
