@@ -65,9 +65,15 @@ fn format<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> 
     let [Value::Text(pattern), arguments] = values else {
         return None;
     };
-    let items = arguments.is_list().then(|| arguments.items())?;
-    let text = items.and_then(|items| printing::format(pattern, &items));
-    Some(text.map(Value::text).map_err(EvalFailure::Error))
+    if !arguments.is_list() {
+        return None;
+    }
+    Some(formatted(pattern, arguments))
+}
+
+fn formatted<'a>(pattern: &str, arguments: &Value<'_>) -> EvalOutcome<'a> {
+    let text = printing::format(pattern, &arguments.items()?)?;
+    Ok(Value::text(text))
 }
 
 /// Evaluates the function `matches(text, pattern)`. As upstream, its cost does not depend on the lengths of both texts.
