@@ -175,6 +175,12 @@ pub(crate) fn found(schema: &Value, now: &str) -> Value {
 /// when its version is no longer served; with `onstart`, it does not.
 pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
+/// Returns the name of the APIService of a version of custom resources, and the APIService, with the priorities that
+/// upstream gives all such versions.
+pub(crate) fn api_service(group: &str, version: &str) -> (String, Value) {
+    local_service((group, version), "true", (1000, 100))
+}
+
 pub(crate) fn api_services() -> Vec<Value> {
     let versions = GROUPS.iter().flat_map(|(group, minimum, versions)| {
         versions.iter().map(move |(version, priority)| {
@@ -185,8 +191,9 @@ pub(crate) fn api_services() -> Vec<Value> {
     versions.collect()
 }
 
-/// Returns the name of an APIService, and the APIService. `managed` is the value of its label [`AUTOMANAGED`].
-pub(crate) fn local_service(
+/// Returns the name of an APIService of this server, and the APIService. `managed` is the value of its label
+/// [`AUTOMANAGED`].
+fn local_service(
     (group, version): (&str, &str),
     managed: &str,
     (minimum, priority): (u64, u64),

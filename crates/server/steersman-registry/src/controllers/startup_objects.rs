@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_store::{Draft, Stored};
 
-use super::standard_objects::{self, local_service};
+use super::standard_objects;
 use crate::objects::field_owners::SERVER;
 use crate::objects::managed::{self, Ownership};
 use crate::plugins::classes::SYSTEM;
@@ -115,7 +115,7 @@ impl Registry {
         };
         let custom = self.catalogue.all.iter().filter(|one| !one.built_in);
         let served: BTreeMap<String, Value> = custom
-            .map(|one| local_service((&one.group, &one.version), "true", (1000, 100)))
+            .map(|one| standard_objects::api_service(&one.group, &one.version))
             .collect();
         let known: Vec<Arc<Stored>> = self.store.list(&resource.storage, None).cloned().collect();
         for service in &known {
