@@ -97,6 +97,7 @@ pub(super) fn apply(
 ) -> Result<Option<Value>, Vec<Conflict>> {
     let last = entries.remove(manager);
     let mut fields = fields_of(reach.ty, configuration);
+    // Removes the fields that this request cannot own.
     for name in reach.ignored {
         fields.put(PathElement::field(name), FieldNode::default());
     }
