@@ -45,9 +45,7 @@ fn check_spec(root: &FieldPath<'_>, old: Option<&Value>) {
     let names = spec.at("names");
     names.need_all(&["plural", "singular", "kind", "listKind"]);
     check_words(&names);
-    if let Some(first) = versions(root.value()).next() {
-        version_parts::check(root.value(), &spec.with(first), true);
-    }
+    version_parts::check_shared(root);
     check_conversion(&spec.at("conversion"), old);
 }
 
@@ -88,7 +86,7 @@ fn check_versions(root: &FieldPath<'_>) {
         unique &= seen.insert(name.text());
         check_label(&name);
         check_deprecation(&version);
-        version_parts::check(crd, &version, false);
+        version_parts::check_own(crd, &version);
     }
     let refuse = |detail: &str| version_parts::refuse(&all, crd, detail);
     if !unique {

@@ -73,9 +73,9 @@ fn skeleton(node: &FieldPath<'_>, level: SkeletonLevel) {
                 .invalid("must be false if x-kubernetes-int-or-string is true");
         }
     }
-    // The schemas under `allOf`, `anyOf`, `oneOf` and `not` define no fields.
     let skip_own = is_int_or_string(&node.value()["anyOf"]);
     let skip_first = is_int_or_string(&node.value()["allOf"][0]["anyOf"]);
+    // Checks the schemas under `allOf`, `anyOf`, `oneOf` and `not`, which define no fields.
     nested(node, (skip_own, skip_first));
     let embedded = flag("x-kubernetes-embedded-resource");
     let free = flag("x-kubernetes-preserve-unknown-fields");

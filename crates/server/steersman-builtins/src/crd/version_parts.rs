@@ -34,8 +34,20 @@ pub(super) fn refuse(all: &FieldPath<'_>, crd: &Value, detail: &str) {
     all.with(&own).invalid_printed(&VERSIONS, detail);
 }
 
-/// Checks those parts of a version that all versions share, or those that they do not share.
-pub(super) fn check(crd: &Value, version: &FieldPath<'_>, shared: bool) {
+/// Checks the parts that all versions share.
+pub(super) fn check_shared(root: &FieldPath<'_>) {
+    let crd = root.value();
+    if let Some(first) = versions(crd).next() {
+        check(crd, &root.at("spec").with(first), true);
+    }
+}
+
+/// Checks those parts of a version that the versions do not share.
+pub(super) fn check_own(crd: &Value, version: &FieldPath<'_>) {
+    check(crd, version, false);
+}
+
+fn check(crd: &Value, version: &FieldPath<'_>, shared: bool) {
     let [schema, subresources, columns, selectable] =
         PARTS.map(|part| is_shared(crd, part) == shared);
     if schema {
