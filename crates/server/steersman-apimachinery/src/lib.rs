@@ -26,7 +26,8 @@
 //! - [`patterns`] reads regular expressions in Go's syntax, for schemas and expressions.
 //! - [`quantity`], [`zones`], [`times`], [`indexes`] and [`schedule`] read amounts, time zones, times, the indexes of
 //!   Jobs and the schedules of CronJobs.
-//! - [`selector`] parses label and field selectors, and [`conditions`] are those in the status of an object.
+//! - [`selector`] parses label and field selectors, matches objects, and writes selectors.
+//! - [`conditions`] reads and writes the conditions in the status of an object.
 //! - [`versions`] is the order of the versions of a group, and [`verbs`] that of the verbs of permissions.
 
 pub mod go;

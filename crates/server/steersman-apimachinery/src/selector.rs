@@ -1,4 +1,4 @@
-//! Machine: parses label and field selectors with kube-apiserver's messages, and matches objects.
+//! Machine: parses label and field selectors with kube-apiserver's messages, matches objects, and writes selectors.
 
 use std::collections::BTreeSet;
 
