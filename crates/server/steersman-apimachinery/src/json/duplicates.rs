@@ -9,7 +9,8 @@ use serde::de::{
 };
 use serde_json::{Map, Value};
 
-/// Returns the paths of duplicate keys, for instance `spec.image`; none for a body that is no JSON.
+/// Returns the paths of duplicate keys, for instance `spec.image`; none for a body that is no JSON, which the decoder
+/// reports.
 pub fn find(body: &[u8]) -> Vec<String> {
     let path = |message: String| {
         let path = message.strip_prefix("duplicate field \"")?;

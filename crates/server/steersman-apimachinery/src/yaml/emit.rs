@@ -43,8 +43,9 @@ struct Emitter {
     indention: bool,
 }
 
-/// Writes a document as `sigs.k8s.io/yaml` with `go-yaml` 2 does: sorted keys, with numbers in them compared as
-/// numbers; lists indented like their key; quotes only for texts that would not parse as texts; breaks after column 80.
+/// Writes a document as `sigs.k8s.io/yaml` with `go-yaml` 2 does: keys are sorted, with numbers in them compared as
+/// numbers; lists are indented as far as their key; texts have quotes only if they would not parse as texts; and long
+/// texts are broken after column 80.
 pub(super) fn document(value: &Value) -> String {
     let mut emitter = Emitter {
         white: true,
@@ -237,7 +238,8 @@ impl Emitter {
     }
 }
 
-/// Chooses the style of a text: plain if it parses as that text, literal if it has several lines, else quoted.
+/// Chooses the style of a text: plain if it parses as that text, literal if it has several lines, and otherwise quoted,
+/// with double quotes if a character must be escaped.
 fn style(text: &str, is_key: bool) -> Style {
     let traits = traits(text);
     if traits.breaks {

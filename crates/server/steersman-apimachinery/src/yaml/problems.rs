@@ -247,7 +247,8 @@ fn unreadable(text: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Returns the message for a list or a map in brackets that is not closed, or closed by another bracket (`closed`).
+/// Returns the message for a list or a map in brackets that is not closed at the end of the text, or with `closed`, at
+/// the first closing bracket of the other kind.
 fn unclosed(text: &[u8], is_list: bool, closed: bool) -> &'static str {
     let wrong = if is_list { b'}' } else { b']' };
     let end = text.iter().position(|byte| closed && *byte == wrong);
