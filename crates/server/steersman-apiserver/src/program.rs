@@ -1,6 +1,7 @@
 //! Room: the server as a program. Called `kube-apiserver`, `etcd` or `kubectl`, it takes the place of that program.
 //!
-//! Invariant: stopping the program loses no data, and no data file that does not parse is overwritten (SRV-DATA-1).
+//! Invariant: stopping the program loses no data, and a data file that does not parse is never overwritten
+//! (SRV-DATA-1).
 
 mod called_as;
 mod durability;

@@ -42,7 +42,9 @@ pub(crate) struct DataDir<F: Folder = DiskFolder> {
     synced: bool,
     /// The number of the last transaction in the last save; `None` if there is no save.
     saved: Mutex<Option<u64>>,
+    /// The size of the last save, in bytes.
     save_bytes: AtomicU64,
+    /// The size of the log's last file, in bytes.
     log_bytes: AtomicU64,
     /// Whether the last save failed, so that a new one is due. The size of the log's last file does not show this,
     /// because the failed save began a new file, which is short.
@@ -117,7 +119,8 @@ impl<F: Folder> DataDir<F> {
         self.replace(transactions, |out| out.write_all(text))
     }
 
-    /// Returns whether a save is due: the last one failed, or the log's last file is larger than it and than `LOG_MIN`.
+    /// Returns whether a save is due: the last save failed, or the log's last file is larger than the last save and
+    /// than `LOG_MIN`.
     pub(crate) fn is_save_due(&self) -> bool {
         if self.has_failed.load(Ordering::Relaxed) {
             return true;
@@ -146,7 +149,8 @@ impl<F: Folder> DataDir<F> {
         let path = |name: &str| self.path.join(name);
         let written = self.write(NEXT, content);
         let bytes = written.map_err(|error| {
-            // Frees space on a full disk. Its own error is ignored, because the error of the write is returned.
+            // Removes the incomplete file, to free space on a full disk. An error of the removal is ignored, because
+            // the error of the write is returned.
             let _ = self.folder.remove(NEXT);
             file(&path(NEXT))(error)
         })?;
@@ -158,7 +162,8 @@ impl<F: Folder> DataDir<F> {
         let renamed = self.folder.rename(NEXT, STATE);
         renamed.map_err(file(&path(NEXT)))?;
         if self.synced {
-            // Both renames must be on the disk before the log's files that earlier saves need are removed.
+            // Both renames must be on the disk before files of the log are removed, which the saves before the renames
+            // need.
             self.folder.sync().map_err(file(&self.path))?;
         }
         self.save_bytes.store(bytes, Ordering::Relaxed);

@@ -1,7 +1,8 @@
 //! Room: the program called `etcd`, which answers health checks and keeps the snapshot of one kube-apiserver.
 //!
 //! The two programs speak a small interface over HTTP on the client URL. A kube-apiserver attaches with a request that
-//! stays open as long as its process lives, and meanwhile alone reads and writes the snapshot.
+//! stays open as long as its process lives. As long as it is attached, no other kube-apiserver can attach, and only it
+//! reads and writes the snapshot.
 
 mod interface;
 mod options;

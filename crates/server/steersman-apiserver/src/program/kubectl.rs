@@ -7,10 +7,12 @@ use std::process::{Command, ExitCode};
 
 use super::problem::{Outcome, ProgramProblem};
 
-/// The environment variable with the paths of earlier copies of this program, which are not called again.
+/// The environment variable with the paths of the copies of this program that ran before this one, so that copies on
+/// the PATH do not call each other without end.
 const TRIED: &str = "STEERSMAN_KUBECTL_TRIED";
 
-/// Runs the first other kubectl on the PATH, with the same arguments. On Unix it replaces this process.
+/// Runs the first kubectl on the PATH that is not this program, with the same arguments. On Unix it replaces this
+/// process.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> Outcome<ExitCode> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let tried = std::env::var_os(TRIED).unwrap_or_default();
@@ -23,7 +25,8 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> Outcome<ExitCode
     let other = others.next().ok_or(ProgramProblem::NoKubectl)?;
     let mut command = Command::new(&other);
     command.args(arguments);
-    // Joining fails for a folder with the separator of PATH in its name, which no PATH can name.
+    // Joining fails if the folder of a copy has the separator of PATH in its name. No PATH can name such a folder, so
+    // the copy is not called again.
     if let Ok(tried) = std::env::join_paths(&tried) {
         command.env(TRIED, tried);
     }

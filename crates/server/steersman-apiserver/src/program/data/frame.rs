@@ -96,7 +96,8 @@ fn unreadable(bytes: &[u8], offset: usize, why: &'static str) -> FileEnd {
     }
 }
 
-/// Returns whether a sector, or its rest at `offset`, has only zeros, as after a power cut before it was written.
+/// Returns whether a sector of the file, or the rest of the sector at `offset`, has only zeros, as after a power cut
+/// before the disk wrote the sector.
 fn lacks_sector(bytes: &[u8], offset: usize) -> bool {
     let mut at = offset;
     while at < bytes.len() {

@@ -61,7 +61,8 @@ impl<F: Folder> LogWriter<F> {
         Ok(writer)
     }
 
-    /// Appends a payload from transaction `first` on. After an error nothing of it is kept, for another try (WAL-4).
+    /// Appends a payload, which begins with transaction number `first`. After an error no part of the payload is kept,
+    /// and it may be appended again (WAL-4).
     pub(crate) fn append(
         &mut self,
         first: u64,

@@ -24,7 +24,8 @@ use crate::program::durability::Durability;
 /// Time to wait for an answer of the etcd. Two such waits and the five seconds in which the listener stops are less
 /// than the 20 seconds after which a test environment kills the process.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// Maximum number of characters that an error quotes from the answer of a foreign program.
+/// Maximum number of characters that an error message quotes from the answer of a program that is not an etcd of this
+/// program ([`AttachOutcome::Foreign`]).
 const SHOWN: usize = 200;
 
 type ClientError = Box<dyn std::error::Error + Send + Sync>;
@@ -73,7 +74,8 @@ pub(crate) async fn attach(address: &str) -> AttachOutcome {
             why: error.to_string(),
         })
     };
-    // A slow etcd counts as unreachable, not foreign: with a foreign one the server starts without objects.
+    // A slow etcd counts as unreachable, not as foreign: it may have the objects of an earlier run, and with a foreign
+    // one the server starts without objects.
     let outcome = tokio::time::timeout(PATIENCE, attached).await;
     outcome.unwrap_or_else(|_| AttachOutcome::Unreachable(no_answer()))
 }

@@ -1,6 +1,7 @@
 //! Words: the paths and headers between a kube-apiserver and an etcd of this program.
 
-/// The path of the request by which a kube-apiserver attaches. The answer ends only when the connection is closed.
+/// The path of the request by which a kube-apiserver attaches to an etcd. The answer to this request has no end; it
+/// stops when the connection is closed.
 pub(super) const ATTACH: &str = "/steersman/attach";
 
 pub(super) const SNAPSHOT: &str = "/steersman/snapshot";
@@ -11,7 +12,8 @@ pub(super) const LOG: &str = "/steersman/log";
 /// The header with the number by which the etcd knows the attached kube-apiserver.
 pub(super) const ATTACHMENT: &str = "steersman-attachment";
 
-/// The header with a description of the process that attaches, such as `process 7`, for refusals of another process.
+/// The header with a description of the process that attaches, such as `process 7`. The etcd names this process when it
+/// refuses another one.
 pub(super) const HOLDER: &str = "steersman-holder";
 
 /// The header of the answer to an attach request that says which failures a confirmed write survives (`Durability`).

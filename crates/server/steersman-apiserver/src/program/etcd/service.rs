@@ -31,7 +31,8 @@ use crate::program::data::{DataDir, LogWriter, SavedGroup};
 use crate::program::durability::Durability;
 use crate::program::problem::chain;
 
-/// How long an attach request waits for the connection of a previous kube-apiserver that has ended to close.
+/// How long an attach request waits for the connection of the previous kube-apiserver to close, if its process has
+/// ended.
 const CLOSING: Duration = Duration::from_secs(2);
 /// Pause of a listener after the operating system failed to accept a connection.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -103,7 +104,8 @@ impl EtcdService {
         let holder = request.headers().get(HOLDER);
         let holder = holder.and_then(|value| value.to_str().ok());
         let holder = holder.unwrap_or("an unknown process");
-        // A kube-apiserver that was killed and started again may attach before its old connection is detached.
+        // Waits until the previous kube-apiserver is detached: one that was killed and started again may attach before
+        // the end of its old connection is noticed.
         let _ = tokio::time::timeout(CLOSING, self.freed()).await;
         // Random, so that another process cannot guess the number.
         let number = RandomState::new().build_hasher().finish();
@@ -254,7 +256,8 @@ async fn body_of(request: Request<Incoming>) -> Result<Bytes, EtcdRefusal> {
     Ok(body.to_bytes())
 }
 
-/// The endless body of the answer to an attach request. Its drop detaches the kube-apiserver (SRV-ETCD-1).
+/// The body of the answer to an attach request. It does not end; when its connection ends it is dropped, which detaches
+/// the kube-apiserver (SRV-ETCD-1).
 struct OpenBody {
     service: Arc<EtcdService>,
     number: u64,

@@ -1,4 +1,5 @@
-//! Machine: the snapshot and the transactions after it, for the one kube-apiserver that is attached.
+//! Machine: the snapshot of one kube-apiserver, the transactions after it, and the attached kube-apiserver, the only
+//! one that may read and write both.
 
 use bytes::Bytes;
 
@@ -63,14 +64,16 @@ impl SnapshotHold {
         payloads.concat().into()
     }
 
-    /// Replaces the snapshot by `text`, with the transactions up to number `transactions`, which leave the log.
+    /// Replaces the snapshot by `text`, which includes the transactions up to number `transactions`. These transactions
+    /// are removed from the log.
     pub(super) fn replace(&mut self, text: Bytes, transactions: u64) {
         self.text = Some(text);
         self.in_snapshot = transactions;
         self.log.retain(|group| group.last > transactions);
     }
 
-    /// Returns whether the snapshot includes later transactions, so that one that ends at `transactions` is too old.
+    /// Returns whether the snapshot includes transactions after number `transactions`, so that a snapshot that ends
+    /// there must not replace it.
     pub(super) fn is_newer_than(&self, transactions: u64) -> bool {
         self.text.is_some() && self.in_snapshot > transactions
     }

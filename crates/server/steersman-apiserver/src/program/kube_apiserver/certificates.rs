@@ -69,7 +69,8 @@ pub(super) fn pair(options: &KubeApiserverOptions) -> Outcome<Option<(String, St
     Ok(Some((certificate, key)))
 }
 
-/// Generates an authority and a certificate that it signs. Returns both certificates and the second key, in PEM.
+/// Generates an authority and a certificate that it signs. Returns, in PEM, this certificate followed by that of the
+/// authority, and the key of the certificate.
 fn generate(address: IpAddr) -> Result<(String, String), rcgen::Error> {
     let mut authority = CertificateParams::new(Vec::new())?;
     let name = &mut authority.distinguished_name;

@@ -17,6 +17,7 @@ pub(super) struct EtcdLink {
     pub(super) url: String,
     address: String,
     attachment: Mutex<Arc<Attachment>>,
+    /// The size of the last snapshot, in bytes.
     snapshot_bytes: AtomicU64,
     /// The number of bytes of the transactions that were appended since the last snapshot was taken.
     log_bytes: AtomicU64,
@@ -33,12 +34,14 @@ impl EtcdLink {
         }
     }
 
-    /// Returns the attachment, which gives this process the etcd alone; after the etcd's end, still the ended one.
+    /// Returns the attachment, with which this process alone uses the etcd. If the etcd has ended, returns the ended
+    /// attachment, until `attach_again` succeeds.
     pub(super) fn attachment(&self) -> Arc<Attachment> {
         Arc::clone(&self.attachment.lock())
     }
 
-    /// Returns whether a new snapshot is due: the transactions since the last one are longer than it and `LOG_MIN`.
+    /// Returns whether the transactions since the last snapshot have become longer than the snapshot and than
+    /// `LOG_MIN`, so that a new snapshot is due.
     pub(super) fn is_log_long(&self) -> bool {
         let limit = self.snapshot_bytes.load(Ordering::Relaxed).max(LOG_MIN);
         self.log_bytes.load(Ordering::Relaxed) > limit
@@ -66,7 +69,8 @@ impl EtcdLink {
         Ok(())
     }
 
-    /// Attaches again if the etcd has ended, and returns whether it had: the new etcd lacks this process's last state.
+    /// Attaches again if the etcd has ended, and returns whether it had. The new etcd then has an older state than this
+    /// process.
     pub(super) async fn attach_again(&self) -> Outcome<bool> {
         if !self.attachment().has_ended() {
             return Ok(false);

@@ -140,7 +140,8 @@ impl Storage {
 
     async fn save_if_changed(&mut self, server: &ApiServer) -> Outcome {
         let revision = server.revision();
-        // An etcd that was started again has an older state than this server, so it needs a save in any case.
+        // An etcd that was started again has an older state than this server, so it needs a save even if nothing has
+        // changed.
         let is_new = self.link.attach_again().await?;
         if is_new || self.saved != Some(revision) {
             self.link.save(server).await?;
@@ -176,7 +177,8 @@ async fn keep_log(link: Arc<EtcdLink>, log: WriteAheadLog, server: ApiServer) ->
 #[derive(Default)]
 struct EtcdAppender {
     connection: Option<AppendConnection>,
-    /// Whether the etcd was started again, and so needs a snapshot before the next group of transactions.
+    /// Whether the etcd was started again, so that it may lack transactions before the next group and needs a snapshot
+    /// first.
     needs_snapshot: bool,
 }
 
