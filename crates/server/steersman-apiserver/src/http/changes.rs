@@ -1,4 +1,5 @@
-//! Driver: wakes open watches after a change of their storage: a few watches at each change, many in rounds.
+//! Driver: wakes open watches after a change of their storage (the objects of one resource): a few watches at each
+//! change, many in rounds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -50,7 +51,8 @@ impl StorageChanges {
                 rounds.push((storage.clone(), ends));
             }
         }
-        // Unlocks before `spawn`: a runtime that shuts down drops the task at once, and `Round::drop` locks too.
+        // Unlocks before `spawn`: a runtime that is shutting down drops the task at once, and `Round::drop` locks
+        // `by_storage`.
         drop(by_storage);
         for (storage, ends) in rounds {
             let changes = self.clone();

@@ -56,7 +56,8 @@ pub(crate) struct Context {
     pub(crate) changes: StorageChanges,
     /// Grows by one whenever work under the registry's lock changes the store, to notify tasks that wait for a change.
     pub(crate) any_change: watch::Sender<u64>,
-    /// Notifies the task that removes deleted definitions and namespaces that work under the registry's lock left.
+    /// Notifies the task that removes deleted definitions and namespaces, after work under the registry's lock left
+    /// some of them to remove.
     pub(crate) marks: watch::Sender<()>,
     /// The number of simulated restarts; connections end when it grows.
     pub(crate) restarts: watch::Sender<u64>,
@@ -125,9 +126,10 @@ impl Context {
     ///
     /// SRV-1: `work` cannot wait, so a dropped request has done all of its work or none.
     ///
-    /// SRV-4: if `work` panics, the watches of changed storages are woken too, and later requests use the registry as
-    /// before: a verb makes all its checks before it stores. If the panic prevents the garbage collector from deleting
-    /// dependents, the next verb that runs the collector deletes them.
+    /// SRV-4: if `work` panics, the watches of the storages that it changed are woken too, and later requests use the
+    /// registry as before. That is safe because a verb makes all its checks before it stores. If the panic comes before
+    /// the garbage collector has deleted the dependents of a deleted object, the next verb that runs the collector
+    /// deletes them.
     pub(crate) fn with_registry<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
         let done = AfterLock::of(&mut registry, self.wal.as_ref(), work);
@@ -187,7 +189,8 @@ impl Context {
     /// Waits until every revision that the answer to a request may show is in the write-ahead log (WAL-1).
     ///
     /// # Errors
-    /// If the log cannot be written: 503 for a read, 500 for a write, which stays in memory (WAL-4).
+    /// If the log cannot be written: 503 for a read; 500 for a write, which stays in memory and may be logged later
+    /// (WAL-4).
     pub(crate) async fn kept(&self, is_read: bool) -> Result<(), Status> {
         let Some(wal) = &self.wal else {
             return Ok(());
@@ -262,14 +265,16 @@ impl Context {
             return phase.meet(record);
         }
         if self.faults.end_outage() {
-            // The restart that has ended lost the history: after the compaction no watch resumes from before it.
+            // The restart that has just ended lost the history: after the compaction no watch resumes from an earlier
+            // revision.
             self.with_registry(Registry::compact);
         }
         None
     }
 }
 
-/// Returns the 503 for a write that is not carried out, or a read that is not answered, without a writable log.
+/// Returns the 503 for a write that is not carried out, or a read that is not answered, because the write-ahead log
+/// cannot be written.
 fn unwritable(why: &str) -> Status {
     let message = format!("the write-ahead log cannot be written: {why}");
     Status::failure(503, "ServiceUnavailable", message).with_retry_after(1)

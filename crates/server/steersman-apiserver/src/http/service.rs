@@ -39,7 +39,8 @@ const PANICKED: &str = "This request caused apiserver to panic. Look in the logs
 /// The server as a [`tower::Service`], for clients in the same process. Cheap to clone.
 ///
 /// Accepts requests with any body type. Fails only if a fault or a simulated restart cuts the connection before the
-/// answer. All work happens in the returned future; a request that is dropped has done all of its work or none.
+/// answer. All work happens in the returned future; dropping the future abandons the request, which then has done all
+/// of its work or none.
 ///
 /// If the code that handles a request panics, the request is answered 500. The process's panic hook reports the panic,
 /// and the server continues to serve.
@@ -275,7 +276,8 @@ impl ApiService {
         };
         let now = self.context.now();
         let mut body = RequestBody::new(&body);
-        // SRV-1: the verb does not wait: if it needs a webhook, it changes nothing, and runs again with the answer.
+        // SRV-1: the verb does not wait. If it needs an answer of a webhook, it changes nothing and is run again with
+        // the answer.
         let perform = |registry: &mut Registry| verbs::perform(registry, call, &mut body, now);
         let asking = async {
             let verb = future_reads::run(&self.context, perform);

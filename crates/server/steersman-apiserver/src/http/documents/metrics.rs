@@ -9,7 +9,8 @@ use crate::faults::{RequestRecord, Verb};
 
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Maximum number of series, each with its own label values. Further requests count in series by status code alone.
+/// Maximum number of series, each with its own label values. Once it is reached, a request that needs a new series is
+/// counted in one that has only the status code.
 const MOST_SERIES: usize = 10_000;
 
 /// The labels of one series: verb, group, version, resource, subresource, scope, and the HTTP code of the answer.

@@ -30,7 +30,8 @@ pub(crate) struct DocumentRequest<'a> {
     pub(crate) log_failure: Option<Arc<str>>,
 }
 
-/// Answers a request for a document; 404 for `Unknown`, and for routes that other code answers (`Objects`, `Metrics`).
+/// Answers a request for a document. `Unknown`, and the routes that other code answers (`Objects`, `Metrics` and
+/// `Issuer`), get the 404 page for unknown paths.
 pub(crate) fn answer(
     route: &PathRoute,
     ask: &DocumentRequest<'_>,

@@ -1,4 +1,5 @@
-//! Machine: requests that the server acts on instead of storing an object: `binding`, `eviction`, `token`, reviews.
+//! Machine: requests that make the server act instead of storing an object: `binding`, `eviction`, `token` and other
+//! subresources, and reviews.
 
 use jiff::Timestamp;
 use serde_json::json;

@@ -78,7 +78,8 @@ pub(crate) fn answer(
 
 type Done = Result<(u16, Value), Status>;
 
-/// Plans the fault in the body of a request, or each fault of a list, or none if one of them is invalid.
+/// Plans the fault, or each fault of the list, in the body of a request. If one fault of a list is invalid, plans none
+/// of them.
 fn add(context: &Context, body: &[u8]) -> Done {
     let is_list = body.trim_ascii_start().starts_with(b"[");
     let read = if is_list {

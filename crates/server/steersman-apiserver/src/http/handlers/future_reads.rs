@@ -29,9 +29,11 @@ pub(crate) async fn run(
     let limit = Instant::now() + LONGEST_WAIT;
     let mut changes = context.any_change.subscribe();
     loop {
-        // SRV-2: runs the verb again after the subscription, because a change before it is not notified.
+        // SRV-2: runs the verb once more after the subscription, because a change between the first run and the
+        // subscription is not notified.
         let again = context.asking(&mut verb).await;
-        // The clock is checked too: while changes come so fast that `changed` is always ready, `timeout_at` never ends.
+        // The clock is checked too: while changes come so fast that `changed` is ready at once, `timeout_at` never
+        // times out.
         let is_over = Instant::now() >= limit;
         if !is_ahead(&again) || is_over || timeout_at(limit, changes.changed()).await.is_err() {
             return again;

@@ -8,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 /// Time for a request in flight to finish after its listener stops. Most calls of webhooks take less.
 const LAST_WORK: Duration = Duration::from_millis(500);
 
-/// Awaits `work`, or drops it and returns a refusal half a second after the listener stopped (SRV-STOP-2).
+/// Awaits `work`, which may be dropped unfinished. Drops it and returns a refusal if it still waits half a second after
+/// the listener stopped (SRV-STOP-2).
 pub(crate) async fn before_end<T>(
     stop: &CancellationToken,
     work: impl Future<Output = T>,

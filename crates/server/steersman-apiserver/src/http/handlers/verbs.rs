@@ -21,7 +21,8 @@ use crate::http::requests::path::ObjectPath;
 use crate::http::responses::reply::{Answered, HttpOutcome};
 use crate::http::responses::shape::ReplyMaker;
 
-/// The body of a request, with the ignored fields that the first run of a create found, for its later runs.
+/// The body of a request. A create that stops for webhooks runs again with their answers, and then takes the ignored
+/// fields that its first run found.
 pub(crate) struct RequestBody<'a> {
     bytes: &'a [u8],
     /// The unknown and duplicate fields of the object in the body; `None` until a create has looked for them.

@@ -35,7 +35,8 @@ struct OpenWatch {
     context: Arc<Context>,
     cursor: WatchCursor,
     encoder: EventEncoder,
-    /// The mode of the watch, which tests set, and its waker, for changes of the mode and of the watched storage.
+    /// The mode of the watch (live, silent, cut and so on), which tests set, and its waker, which changes of the mode
+    /// and of the watched storage wake.
     tap: WatchTap,
     faults: WatchFaults,
     ends: Instant,
@@ -51,12 +52,14 @@ struct OpenWatch {
     asking: Option<BoxFuture<'static, Attempt>>,
 }
 
-/// The stream of a watch, with one or more events per item. Drops the watch after its last item.
+/// The stream of a watch, with the bytes of one or more events per item. Drops the watch after its last item, instead
+/// of when its client disconnects.
 struct Lines(Option<OpenWatch>);
 
 enum Next {
     Say(StepOutcome),
-    /// Waits until the watch's waker is woken or its timer fires; `WaitSilently` (silenced) waits for the waker alone.
+    /// Waits until the waker of the watch is woken or its timer fires. `WaitSilently`, for a silenced watch, waits for
+    /// the waker alone.
     Wait,
     WaitSilently,
     Ask(PendingCalls),
@@ -182,8 +185,9 @@ impl OpenWatch {
         }
     }
 
-    /// Returns the next step of a watch that ends because its listener stops: the events so far, then a bookmark if the
-    /// client takes bookmarks, from which it can resume after any restart, then the end (SRV-STOP-1).
+    /// Returns the next step of a watch that ends because its listener stops: first the events so far, then a bookmark
+    /// if the client takes bookmarks, then the end (SRV-STOP-1). From the bookmark the client can resume even if a
+    /// restart loses the history before it.
     fn next_of_stopped(&mut self) -> Next {
         if self.encoder.is_over() {
             return Next::Say(StepOutcome::End);
@@ -225,7 +229,8 @@ impl OpenWatch {
         }));
     }
 
-    /// Waits until the waker is woken for new events (`None`), or the timer fires for a bookmark or the end.
+    /// Waits until the waker is woken, because there may be new events, and returns `None`; or until the timer fires,
+    /// and returns a bookmark or the end of the watch.
     fn poll_wait(&mut self, context: &mut task::Context<'_>) -> Poll<Option<StepOutcome>> {
         if self.poll_waker(context).is_ready() {
             return Poll::Ready(None);
@@ -237,7 +242,8 @@ impl OpenWatch {
         Poll::Ready(self.bookmark().map(StepOutcome::Line))
     }
 
-    /// Waits until the waker is woken. SRV-2: clears it before the watch reads, so that changes meanwhile wake again.
+    /// Waits until the waker of the watch is woken. SRV-2: also clears the waker before the watch reads events, so that
+    /// a change during the read wakes the watch again.
     fn poll_waker(&mut self, context: &task::Context<'_>) -> Poll<()> {
         ready!(self.tap.waker().poll_woken(context));
         self.stale = true;

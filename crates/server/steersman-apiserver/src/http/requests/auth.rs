@@ -13,7 +13,8 @@ use steersman_registry::Registry;
 /// The client of a connection before its first request: by its TLS certificate or, in process, as the service's user.
 #[derive(Debug, Clone)]
 pub(crate) enum Caller {
-    /// The user of all requests without an `Authorization` header: over HTTPS without a certificate the anonymous one.
+    /// A client without a certificate that names a user. Its requests without an `Authorization` header are requests of
+    /// this user: over HTTPS the anonymous one.
     Usual(Arc<User>),
     Certificate(Arc<User>),
     BadCertificate,

@@ -50,7 +50,8 @@ const STREAMED: [&str; 2] = [
     "application/vnd.kubernetes.protobuf;stream=watch",
 ];
 
-/// The upstream components that parse an Accept header, which accept different headers and refuse in other words.
+/// The upstream components that parse an Accept header. They accept different headers, and refuse with different
+/// messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AcceptReader {
     /// First go-restful, which knows the media types of each route, and then the handler of the route: for built-in
@@ -143,7 +144,8 @@ pub(crate) fn format(accept: Option<&str>) -> Format {
     plain.next().map_or(Format::Json, |(format, _)| format)
 }
 
-/// Checks an Accept header as go-restful does: it must have `*/*` or literally a media type of the route.
+/// Checks an Accept header as go-restful does before it calls a handler: the header must have `*/*` or literally one of
+/// the media types of the route.
 pub(crate) fn routed(accept: Option<&str>, available: &[&str]) -> Result<(), Status> {
     let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
     let mut named = header.split(',').map(|clause| {
@@ -179,8 +181,9 @@ fn servable(accept: Option<&str>) -> impl Iterator<Item = (Format, Clause)> {
     let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
     let mut clauses: Vec<Clause> = Vec::new();
     for clause in header.split(',').filter_map(clause) {
-        // Upstream puts a clause before another that is worse in any respect (quality, type or subtype), which is no
-        // order, so positions matter. Go sorts so few clauses by insertion, which this loop repeats.
+        // Upstream's comparison is not an order: a clause goes before another if it is better in any respect (quality,
+        // type or subtype), so the result depends on their positions. Go sorts so few clauses by insertion, which this
+        // loop repeats.
         let mut at = clauses.len();
         while at > 0 && is_better(&clause, &clauses[at - 1]) {
             at -= 1;

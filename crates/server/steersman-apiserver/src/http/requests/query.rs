@@ -148,7 +148,8 @@ impl Query {
         }
     }
 
-    /// Returns the options of a list or of a deletecollection, which lists. Also checks `timeoutSeconds`.
+    /// Returns the options of a list, or of the list of objects that a deletecollection deletes. Also checks
+    /// `timeoutSeconds`.
     pub(crate) fn list_options(&self) -> Result<ListQuery, Status> {
         self.timeout_seconds()?;
         self.watch_options()

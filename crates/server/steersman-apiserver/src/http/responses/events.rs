@@ -112,7 +112,8 @@ impl EventEncoder {
         }
     }
 
-    /// Returns `frame`, an event; if the object could not be encoded, an `ERROR` event, after which the watch ends.
+    /// Returns `frame`, the bytes of an event. If the object could not be encoded, returns the bytes of an `ERROR`
+    /// event, after which the watch ends.
     fn or_end(&mut self, frame: Result<Bytes, Status>) -> Bytes {
         frame.unwrap_or_else(|why| {
             self.over = true;

@@ -70,7 +70,8 @@ pub(crate) fn bookmark(
 }
 
 pub(crate) fn error(why: &Status) -> Bytes {
-    // Every Status of the server can be encoded; without that, clients take an empty Status as an unknown error.
+    // Every Status of the server can be encoded. If one could not, the event would have an empty Status, which a client
+    // takes as an unknown error.
     let bytes = status(why).unwrap_or_else(|_| seal("v1", "Status", b"").into());
     frame("ERROR", &bytes).into()
 }

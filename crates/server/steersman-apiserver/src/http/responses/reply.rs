@@ -114,7 +114,8 @@ impl Reply {
                 let value = serde_json::to_value(status).unwrap_or_default();
                 Self::document(code, &value, format)
             }
-            // The Status of an injected fault may not be encodable in protobuf (a large number). It is sent as JSON.
+            // A test may inject a fault with a Status that protobuf cannot encode, for example with a large number. It
+            // is sent as JSON.
             Format::Protobuf => match protobuf::status(status) {
                 Ok(bytes) => Self::new(code, PROTOBUF, bytes),
                 Err(_) => json(),

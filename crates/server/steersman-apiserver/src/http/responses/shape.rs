@@ -17,7 +17,8 @@ use crate::http::responses::reply::{Answered, JSON, Reply, ReplyBody};
 
 /// Makes replies in the requested shape (whole object, Table or metadata). Ages in Tables are counted until `now`.
 ///
-/// As in a kube-apiserver, an impossible shape is refused only after the request was carried out.
+/// As in a kube-apiserver, a shape that cannot be produced is refused only when the answer is written, after the
+/// request was carried out.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplyMaker {
     pub(crate) media: Media,

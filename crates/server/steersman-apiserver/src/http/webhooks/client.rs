@@ -38,7 +38,8 @@ enum WebhookRoute {
 /// The host name that is routed to another address, and the port if only that port is routed.
 type RouteKey = (String, Option<u16>);
 
-/// Calls webhooks. Calls for a Service may be routed to another address or to a service in this process.
+/// Calls webhooks. Calls for a Service, with the host name `name.namespace.svc`, may be routed to another address or to
+/// a service in this process.
 #[derive(Default)]
 pub(crate) struct Webhooks {
     routes: Mutex<HashMap<RouteKey, WebhookRoute>>,

@@ -150,7 +150,8 @@ pub(crate) async fn connect(peer: &Peer) -> Result<Connection, String> {
 }
 
 impl Connection {
-    /// Sends a request with the path of the URL and the caller's `Host` header, and returns the result of `read`.
+    /// Sends a request, and returns the result of `read` on the response. Of the URL only the path and the query are
+    /// sent; the caller sets the `Host` header.
     ///
     /// # Errors
     /// A description of the problem. The webhook may have received the request.

@@ -32,8 +32,9 @@ pub(crate) struct Trust {
 struct Refused(String);
 
 impl Trust {
-    /// Creates a verifier that trusts the certificates of a PEM bundle; blocks that are no certificates are ignored. A
-    /// webhook's certificate must be valid for the host of the call or for `also`, a second host.
+    /// Creates a verifier that trusts the certificates of a bundle in PEM, and none if the bundle is empty. The
+    /// certificate of a webhook must be valid for the host of the call or for `also`, a second host. PEM blocks that
+    /// are no certificates are ignored.
     pub(crate) fn of(
         bundle: &[u8],
         also: Option<String>,

@@ -17,7 +17,8 @@ use crate::http::requests::negotiate::{self, Format};
 use crate::http::responses::reply::{Answered, Reply};
 
 impl ObjectCall<'_> {
-    /// Creates the object in the body. Continues an earlier run that called webhooks if the registry has not changed.
+    /// Creates the object in the body. If an earlier run of this create stopped to call webhooks, and the registry has
+    /// not changed since, continues it.
     pub(super) fn create(&self, registry: &mut Registry, body: &mut RequestBody<'_>) -> Answered {
         let target = ObjectTarget {
             name: "",
