@@ -7,7 +7,8 @@ use steersman_apimachinery::yaml;
 /// The name of the cluster, of the user and of the context in the kubeconfigs that servers write.
 const NAME: &str = "steersman";
 
-/// Describes the content of an existing file, unless it is empty or the kubeconfig of an embedded server.
+/// Describes the content `held` of an existing file that a kubeconfig must not overwrite; `None` if the file is empty
+/// or is a kubeconfig of an embedded server.
 pub(crate) fn foreign(held: &str) -> Option<String> {
     if held.trim().is_empty() {
         return None;

@@ -38,7 +38,8 @@ use steersman_simulator::Simulator;
 /// A Kubernetes API server inside this process. Cheap to clone; clones are handles of one server.
 ///
 /// Clients in the process use [`service`](Self::service), other clients [`serve`](Self::serve). The methods that read
-/// and write objects are for tests: they do what requests do, without faults and the request log.
+/// and write objects directly are conveniences for tests: they do what requests do, but they do not appear in the
+/// request log and are not affected by faults.
 ///
 /// Resources are named as in kubectl: `pods`, `deployments.apps`, `websites.example.com`, and
 /// `deployments.apps/status` for a subresource. `namespace` is empty for cluster-scoped resources.
@@ -273,7 +274,8 @@ impl ApiServer {
         self.context.webhooks.route(host, port, url.to_owned());
     }
 
-    /// Returns the simulator, for failures and the speed of Pods. It acts once the server is used in a tokio runtime.
+    /// Returns the simulator, which lets Pods fail and sets their speed. The simulator acts once the server is used
+    /// within a tokio runtime.
     #[cfg(feature = "simulator")]
     pub fn simulator(&self) -> &Simulator {
         &self.simulator
@@ -288,7 +290,8 @@ impl ApiServer {
         steersman_simulator::start(&self.simulator, &self.context, &self.stop);
     }
 
-    /// Compacts every past revision: watches and continue tokens of earlier revisions then get 410.
+    /// Compacts every past revision. Watches that resume from an earlier revision then end with 410, and so do continue
+    /// tokens of earlier lists.
     pub fn compact(&self) {
         self.context.with_registry(Registry::compact);
     }

@@ -1,6 +1,7 @@
 //! Room: the write-ahead log of a server: the transactions to append, and the requests that wait for the log.
 //!
-//! Invariant: answers and watch events show only revisions that are in the log, with all earlier ones (WAL-1).
+//! Invariant: no answer and no watch event shows a revision before that revision and all revisions before it are in the
+//! log (WAL-1).
 
 mod queue;
 mod handle;

@@ -1,4 +1,5 @@
-//! Machine: wakes the watches of a changed storage: a `WatchWaker` per watch, one `StorageWakers` per storage.
+//! Machine: wakes the watches of a storage, which has the objects of one kind, when it changes: a `WatchWaker` per
+//! watch, one `StorageWakers` per storage.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -10,7 +11,8 @@ use futures::task::AtomicWaker;
 /// Length, per watch, of a round (the time between two wake-ups of many watches): about the time to poll one watch.
 const EACH: Duration = Duration::from_micros(20);
 
-/// Length up to which there is no round between two wake-ups: up to fifty watches are woken at each change.
+/// Length up to which there is no round (the time between two wake-ups of many watches): up to fifty watches are woken
+/// at each change.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Maximum length of a round, the time between two wake-ups of many watches.
@@ -27,8 +29,9 @@ pub(crate) struct WatchWaker {
 /// The wakers of all watches of one storage. Dropped wakers are removed.
 ///
 /// A few watches are woken at each change. Many watches are woken at most once per round, because waking them takes
-/// longer than the time to the next change. The first change after a round wakes the watches at once and begins a
-/// round; later changes in the round wake them at its end (SRV-WATCH-3).
+/// longer than the time to the next change, and waking each once for two changes halves the cost (as with the interrupt
+/// coalescing of a network card). The first change after a round wakes the watches at once and begins a round, later
+/// changes in the round wake them at its end (SRV-WATCH-3).
 #[derive(Debug, Default)]
 pub(crate) struct StorageWakers {
     wakers: Vec<Weak<WatchWaker>>,

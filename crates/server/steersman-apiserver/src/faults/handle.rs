@@ -185,7 +185,8 @@ impl Faults {
         many
     }
 
-    /// Delays requests with this verb (`None`: any verb) for this resource, each by at most a year.
+    /// Delays requests with this verb (with any verb if it is `None`) for this resource before they are carried out. A
+    /// delay of more than a year counts as a year.
     pub fn delay(
         &self,
         verb: impl Into<Option<Verb>>,

@@ -148,7 +148,8 @@ impl FaultPlan {
         self.rules.iter().map(planned).collect()
     }
 
-    /// Combines the faults that match a request: delays add up, and the first planned answer or cut counts (FAULT-1).
+    /// Combines the faults that match a request. Delays add up; of several faults that end the request by an answer or
+    /// a cut, the one planned first takes effect (FAULT-1).
     pub(crate) fn decide(&mut self, record: &RequestRecord, now: Duration) -> Decision {
         let mut decision = Decision::default();
         for rule in &mut self.rules {

@@ -69,7 +69,8 @@ impl OpenWatches {
             stop,
         };
         let mut open = self.open.lock();
-        // If `stop` was cancelled already, `end_stopped` may have run too early for this watch, so the watch ends here.
+        // If `stop` was cancelled already, `end_stopped` may have run before the watch is in the list, so the watch
+        // ends here.
         if entry.stop.is_cancelled() {
             entry.switch.stop();
         }
@@ -141,7 +142,8 @@ impl WatchTap {
         *self.switch.mode.lock()
     }
 
-    /// Returns the waker of the watch's task, which changes of the mode and, if subscribed, of objects wake.
+    /// Returns the waker of the watch's task. Changes of the mode wake it, and so do changes of objects once the waker
+    /// is subscribed to the storage of the watch.
     pub(crate) fn waker(&self) -> &Arc<WatchWaker> {
         &self.switch.waker
     }

@@ -13,7 +13,8 @@ use crate::http::Context;
 pub(super) struct BackgroundTask {
     /// Whether the options or the restored state give the task work. If not, the task is never started.
     is_needed: bool,
-    /// The task that was started last, if any. It ends with its runtime; `start` may spawn it on another one.
+    /// The task that was started last; `None` before the first start. A task ends with its runtime, and then `start`
+    /// may spawn the task on another runtime.
     last: Mutex<Option<AbortHandle>>,
 }
 

@@ -43,7 +43,8 @@ pub(super) async fn run(server: Weak<Context>, stop: CancellationToken) {
     }
 }
 
-/// Migrates objects until no work is left. Returns when to continue, since `started`; `None` until the store changes.
+/// Migrates objects until no work is left. Returns the time since `started` at which to continue; `None` if only a
+/// change of the store can make new work.
 async fn turn(
     context: &Context,
     migrator: &mut StorageMigrator,

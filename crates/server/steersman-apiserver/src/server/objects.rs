@@ -50,7 +50,8 @@ impl ApiServer {
         values.collect()
     }
 
-    /// Creates an object of the resource that its kind and version determine. The default namespace is `default`.
+    /// Creates an object; its kind and version determine the resource. An object without a namespace is created in
+    /// `default`.
     ///
     /// # Errors
     /// Returns the Status of the refusal.

@@ -255,7 +255,8 @@ impl ApiServerBuilder {
 
     /// Sets whether a deleted definition or namespace is removed, with its objects, before the delete is answered.
     /// Default on. Otherwise the answer shows the terminating object, and the removal follows a tenth of a second
-    /// later, visible to watches as on a kube-apiserver. The programs of this crate set this option to off.
+    /// later, so that a client that deletes and then watches sees the removal, as on a kube-apiserver. The programs of
+    /// this crate set this option to off.
     pub fn remove_at_once(mut self, at_once: bool) -> Self {
         self.registry.remove_at_once = at_once;
         self
@@ -280,8 +281,9 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Starts with the state of another server, with its uids, resource versions and managedFields, instead of initial
-    /// namespaces. Watches can resume from the snapshot's revision on; earlier ones are answered 410.
+    /// Starts with the state of another server instead of Kubernetes' initial namespaces: uids, resource versions and
+    /// managedFields are kept. Watches can resume from the snapshot's revision on; watches from earlier revisions are
+    /// answered 410.
     pub fn restore(self, snapshot: Snapshot) -> Self {
         self.recover(snapshot.into())
     }

@@ -22,7 +22,8 @@ async fn remove(server: Weak<Context>) {
     let Some(mut marks) = server.upgrade().map(|server| server.marks.subscribe()) else {
         return;
     };
-    // The first pass waits for no new mark, because a restored state may have marked definitions and namespaces.
+    // The first pass waits for no new mark: a restored state may have definitions and namespaces that are marked as
+    // deleted.
     loop {
         sleep(DELAY).await;
         let Some(context) = server.upgrade() else {

@@ -9,7 +9,8 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// The TCP socket below a TLS stream. For one slice, as TLS writes, vectored writes are slower than `send`.
+/// The TCP socket below a TLS stream. TLS writes lists that usually have one slice; for one slice the vectored write
+/// (`writev`) is slower than `send`.
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: TcpStream,

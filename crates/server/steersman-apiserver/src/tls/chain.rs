@@ -68,7 +68,8 @@ impl<'a> Pool<'a> {
         usable.ok_or_else(|| "x509: certificate specifies an incompatible key usage".to_owned())
     }
 
-    /// Extends a chain by every possible issuer until it ends with a trusted certificate. Returns all such chains.
+    /// Extends a chain by every possible issuer of its last certificate, until it ends with a trusted certificate.
+    /// Returns all such chains.
     fn build(
         &self,
         chain: &[&'a X509Certificate<'a>],
@@ -169,7 +170,8 @@ impl<'a> Pool<'a> {
 }
 
 impl KeyPurpose {
-    /// Returns whether the extended key usages of a certificate allow this purpose. Without usages, all are allowed.
+    /// Returns whether the extended key usages of a certificate allow this purpose. A certificate without such usages
+    /// allows every purpose.
     fn is_allowed(self, certificate: &X509Certificate<'_>) -> bool {
         match certificate.extended_key_usage() {
             Ok(Some(usage)) => {
@@ -225,7 +227,8 @@ fn check_signature(
     Err(text.to_owned())
 }
 
-/// Builds the message about an unknown authority. `hint` is the first possible issuer, and why it is not one.
+/// Builds the message about an unknown authority. `hint` is the first certificate that could have been the issuer, and
+/// why it is not.
 fn unknown(hint: Option<(String, &X509Certificate<'_>)>) -> String {
     let unknown = "x509: certificate signed by unknown authority";
     let Some((why, candidate)) = hint else {

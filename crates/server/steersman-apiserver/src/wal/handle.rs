@@ -37,10 +37,12 @@ struct WalState {
     kept_revision: AtomicU64,
     /// Notified when transactions wait to be appended, so that the task in [`WriteAheadLog::next`] takes them.
     arrived: Notify,
-    /// Notified when a group was appended or its append failed, so that requests check for their own transactions.
+    /// Notified when a group was appended or its append failed, so that requests check whether their own transactions
+    /// are in the log.
     settled: Notify,
     wake: OnceLock<WakeWatches>,
-    /// The function with which the threads of requests append; unset if the task of [`WriteAheadLog::next`] appends.
+    /// The function with which the threads of requests append transactions; unset if the task that calls
+    /// [`WriteAheadLog::next`] appends them.
     now: OnceLock<Mutex<AppendNow>>,
 }
 
@@ -51,8 +53,9 @@ impl WriteAheadLog {
         Self::default()
     }
 
-    /// Lets the thread of each request append the waiting transactions with `append`, which is faster if it takes less
-    /// time than waking the task of [`next`](Self::next). The task then gets only groups that could not be appended.
+    /// Lets the thread of each request append the waiting transactions with `append`, instead of the task that calls
+    /// [`next`](Self::next). This is faster if an append takes less time than waking the task. The task then gets only
+    /// groups that could not be appended.
     pub fn append_at_once(
         &self,
         append: impl FnMut(&WalGroup) -> Result<(), String> + Send + 'static,
@@ -84,7 +87,8 @@ impl WriteAheadLog {
         is_due(&queue).then(|| queue.take()).flatten()
     }
 
-    /// Records that a group, and every group before it, is in the log: its requests are answered, its changes shown.
+    /// Records that a group, and so every group before it, is in the log: requests that wait for the group are
+    /// answered, and watches see its changes.
     pub fn keep(&self, group: WalGroup) {
         self.settle(group);
         // While the log could not be written, later transactions were added and not appended. Appends them now, or
@@ -206,7 +210,8 @@ impl WriteAheadLog {
         self.shared.queue.lock().cuts = true;
     }
 
-    /// Sets the revision with which the server starts, and the function that wakes watches once changes are in the log.
+    /// Sets the revision of the state with which the server starts, and the function that wakes watches once the
+    /// changes that they wait for are in the log.
     pub(crate) fn begin(&self, revision: u64, wake: WakeWatches) {
         self.shared.kept_revision.store(revision, Ordering::Release);
         // A log belongs to one server, so the function is set once.
