@@ -84,7 +84,8 @@ fn as_go_writes(user: &User) -> String {
     )
 }
 
-/// The modes of impersonation, in the order of trial; all but the last also check the request itself (KEP-5284).
+/// The modes of impersonation, in the order in which they are tried. All but the last are the modes of KEP-5284, which
+/// also check a permission for the request itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     AssociatedNode,

@@ -77,7 +77,8 @@ impl<'a> Authorizer<'a> {
         Decision { allowed, reason }
     }
 
-    /// Returns every rule for a user in a namespace (empty: in the whole cluster), and the problems of bindings.
+    /// Returns every rule for a user in a namespace, or with an empty namespace in the whole cluster, and the problems
+    /// of bindings with missing roles.
     pub fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule<'a>>, Option<String>) {
         if self.mode == Authorization::AlwaysAllow {
             return (Rule::everything().to_vec(), None);

@@ -1,6 +1,7 @@
 //! Machine: compares a stored role or binding with that of the bootstrap policy, and adds what the stored one lacks.
 //!
-//! Permissions and subjects that users added stay. Kubernetes source: `component-helpers/auth/rbac/reconciliation`.
+//! Permissions and subjects that a user added stay. Kubernetes source: `component-helpers/auth/rbac/reconciliation`, as
+//! `pkg/registry/rbac/rest` calls it.
 
 use serde_json::Value;
 use steersman_apimachinery::json::members;

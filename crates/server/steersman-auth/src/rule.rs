@@ -7,7 +7,8 @@ use steersman_apimachinery::go;
 
 use super::attributes::Attributes;
 
-/// Maximum number of single permissions into which a rule is split: the product of the lengths of a client's lists.
+/// Maximum number of single permissions into which a rule is split for comparisons. A rule has as many as the product
+/// of the lengths of its lists, which clients choose.
 const MOST_PARTS: usize = 10_000;
 
 /// A rule of a role.

@@ -31,7 +31,8 @@ pub struct TokenOptions {
     pub audiences: Vec<String>,
     /// The URL of the key set in the metadata (`--service-account-jwks-uri`). Default: a URL of the server's listener.
     pub jwks_uri: Option<String>,
-    /// The PEM key that signs tokens (`--service-account-signing-key-file`). Default: a key derived from the seed.
+    /// The private key that signs tokens, in PEM (`--service-account-signing-key-file`). Default: a key that is derived
+    /// from the seed.
     // The keys may be private.
     #[debug(skip)]
     pub signing_key: Option<String>,

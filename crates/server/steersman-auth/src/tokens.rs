@@ -49,7 +49,8 @@ impl Tokens {
     /// Parses the output of [`to_json`](Self::to_json) (SRV-SNAP-4).
     ///
     /// # Errors
-    /// Fails with the position (from 0) and problem of the first token with an invalid user, but not with the token.
+    /// Fails with the position (from 0) and the problem of the first token with an invalid user. The error never
+    /// contains the token.
     pub fn from_json(text: &serde_json::Map<String, Value>) -> Result<Self, (usize, &'static str)> {
         let mut tokens = Self::default();
         for (number, (token, info)) in text.iter().enumerate() {
