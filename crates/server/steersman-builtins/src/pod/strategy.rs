@@ -40,7 +40,8 @@ pub(super) fn create(pod: &mut Value) {
     profiles::fill(pod);
 }
 
-/// Makes `podIP`, which wins, and the first of `podIPs` equal (upstream: `Convert_v1_PodStatus_To_core_PodStatus`).
+/// Makes `podIP` and the first of `podIPs` equal. If they differ, `podIP` wins (upstream:
+/// `Convert_v1_PodStatus_To_core_PodStatus`).
 fn agree(status: &mut Value) {
     if !status.is_object() {
         return;
