@@ -68,7 +68,8 @@ struct Checker<'a> {
     scopes: Vec<(String, Type)>,
     /// The type for which each type variable stands, by the variable's number; `None` if it is not known yet.
     bound: Vec<Option<Type>>,
-    /// The changes of `bound` in their order, each with the variable's number and its earlier type, to be undone.
+    /// The changes of `bound` in their order, each with the variable's number and its earlier type, so that changes can
+    /// be undone.
     trail: Vec<(usize, Option<Type>)>,
     found: Checked,
     mistakes: Vec<ParseError>,
@@ -155,7 +156,8 @@ impl Checker<'_> {
         (!hidden).then(|| name.to_owned())
     }
 
-    /// Returns the type of a message literal such as `Object.spec{…}`; its first part must be declared as a type.
+    /// Returns the type of a message literal, such as `Object.spec{…}`. The first part of the name, here `Object`, must
+    /// be declared as a type.
     fn message(&mut self, at: usize, name: &str, fields: &mut [MessageField]) -> Type {
         let root = name.split('.').next().unwrap_or_default();
         let is_type = |(name, kind): &(&str, Type)| *name == root && matches!(kind, Type::Of(_));

@@ -28,7 +28,8 @@ pub(crate) struct Evaluator<'a, 'n> {
     /// The values of the policy's variables (`variables.name`), which are evaluated before this expression. A failed
     /// variable fails only the expressions that use that variable.
     composed: &'n [(String, EvalOutcome<'a>)],
-    /// The variables in scope, the innermost last. The accumulator of a loop, as of `exists`, may hold a failure.
+    /// The variables in scope, the innermost last. The accumulator of a loop may hold a failure, which a later
+    /// iteration can replace, for instance in `exists`.
     scopes: Vec<(&'n str, EvalOutcome<'a>)>,
     /// Variables that cel-go evaluates anew at each use, with the cost of one use, which each use here charges.
     repeated: Vec<(&'n str, u64)>,
@@ -274,7 +275,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         equality::among_them(&mut self.run, &one, &items).map(Value::Bool)
     }
 
-    /// Evaluates `&&` (`decides` is false) or `||` (true): a side equal to `decides` is the result, whatever the other.
+    /// Evaluates `&&` (`decides` is false) or `||` (true): a side equal to `decides` is the result, even if the other
+    /// fails.
     fn logical(
         &mut self,
         left: &'n ExprNode,
@@ -382,7 +384,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         Ok(true)
     }
 
-    /// Evaluates a loop's next accumulator. A list or map is moved out meanwhile, so that it grows in place.
+    /// Evaluates the next value of a loop's accumulator. A list or map is moved out of the accumulator meanwhile, so
+    /// that it grows in place and is not copied.
     fn step(&mut self, node: &'n ExprNode, name: &str, accu: usize) -> Result<(), EvalFailure> {
         if let NodeKind::Call { args, .. } = &node.kind {
             match (self.form(node), args.as_slice()) {
@@ -403,7 +406,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                 (Some(form @ (Form::Add | Form::MapInsert)), [first, rest @ ..])
                     if first.is_ident(name) =>
                 {
-                    // Reading the accumulator costs 1, and an insertion 1 more; `grown` charges `+` by length.
+                    // Reading the accumulator costs 1, and an insertion costs 1 more. `grown` charges the cost of `+`,
+                    // by the length of the operands.
                     self.run.charge(if form == Form::Add { 1 } else { 2 })?;
                     let mut values = vec![Value::Null];
                     for one in rest {

@@ -27,7 +27,8 @@ pub struct Expression {
 pub type VariableValues<'a> = Vec<(String, EvalOutcome<'a>)>;
 
 impl Expression {
-    /// Compiles an expression of one of the types `results` (if empty, of any). Compile errors fail each run.
+    /// Compiles an expression. If `results` is not empty, its value must have one of these types. Each run fails with
+    /// the compile errors, if any.
     pub fn of(environment: &Environment, text: &Json, results: &[Type]) -> Self {
         let text = text.as_str().unwrap_or_default().trim().to_owned();
         let program = environment.compile(&text, results);

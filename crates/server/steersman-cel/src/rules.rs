@@ -194,7 +194,8 @@ impl Rules {
         rules.map_or_else(Vec::new, |rules| evaluate::default(&rules, default, field))
     }
 
-    /// Compiles the rules of the schema `ruled`, with the types of `schema`; `ruled` may be a branch of its `allOf`.
+    /// Compiles the rules of the schema `ruled`; `schema` has the types of its values. The two are the same, except in
+    /// `allOf`: there `ruled` is a branch of `schema`.
     fn node(ruled: &Structural, schema: &Structural, decl: Arc<Decl>) -> Option<Self> {
         let rules = &ruled.rules;
         let compile = |rule: &Json| ValidationRule::compile(rule, &decl, schema);

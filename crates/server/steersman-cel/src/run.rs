@@ -100,7 +100,8 @@ impl<'n> Run<'n> {
         Ok(())
     }
 
-    /// Returns a compiled regular expression. Compiling one that is no literal counts as 10,000 steps or more.
+    /// Returns a compiled regular expression. A pattern that is not a literal is compiled at its first use in the run,
+    /// which counts as 10,000 steps or more.
     pub(crate) fn pattern(&mut self, text: &str) -> Result<Regex, EvalFailure> {
         if let Some(known) = self.literals.get(text).or_else(|| self.met.get(text)) {
             return Ok(known.clone());

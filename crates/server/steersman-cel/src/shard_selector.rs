@@ -1,4 +1,5 @@
-//! Machine: parses and matches the `shardSelector` of lists and watches (KEP-5866), with kube-apiserver's messages.
+//! Machine: parses the `shardSelector` of lists and watches (KEP-5866) with kube-apiserver's messages, and matches
+//! objects.
 
 use std::hash::Hasher as _;
 

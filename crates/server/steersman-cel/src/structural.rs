@@ -248,8 +248,9 @@ impl Additional {
     }
 }
 
-/// Removes undeclared fields from a value; without a schema, as under `additionalProperties: true`, all fields. `keep`
-/// keeps those of this value, or of its items if it is a list. Removed paths are added to `unknown`, if given.
+/// Removes undeclared fields from a value. Without a schema, as under `additionalProperties: true`, all fields are
+/// undeclared. `keep` keeps the undeclared fields of this value, or of its items if it is a list. The paths of removed
+/// fields are added to `unknown`, if given.
 fn prune(
     schema: Option<&Structural>,
     keep: bool,

@@ -357,7 +357,8 @@ impl Decl {
         }
     }
 
-    /// Returns the declaration of a map's key. Maximum length 0: Kubernetes ignores the length in cost estimates.
+    /// Returns the declaration of a map's key. Its maximum length is 0: Kubernetes ignores the length in cost
+    /// estimates.
     pub fn key() -> Self {
         Self::simple(Type::String, 0, 2)
     }

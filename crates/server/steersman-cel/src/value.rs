@@ -233,7 +233,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the size of the value, for costs: its characters, bytes, items or fields, and 1 for other values.
+    /// Returns the number of characters, bytes, items or fields of the value, and 1 for other values. The cost of a
+    /// call depends on this size.
     pub fn size(&self) -> u64 {
         let size = match self {
             Self::Text(text) => text.chars().count(),

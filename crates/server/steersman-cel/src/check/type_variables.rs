@@ -54,7 +54,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns whether a variable bound to the type `bound` accepts `other`; it is then bound to the more general one.
+    /// Returns whether a type variable with the bound type `bound` accepts the type `other`. The variable is then bound
+    /// to the more general of the two types.
     fn fits_bound(&mut self, number: usize, bound: &Type, other: &Type) -> bool {
         if !self.fits(bound, other) {
             return false;

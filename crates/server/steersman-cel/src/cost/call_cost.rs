@@ -150,7 +150,8 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns the cost of `==` for opaque types, which have no size: the largest size, as in Kubernetes (unlike `!=`).
+    /// Returns the cost of `==` for values of an opaque type, which have no size. Kubernetes assumes the largest size
+    /// for `==`, but not for `!=`.
     fn library_equality(&self, name: &str, args: &[ExprNode]) -> Range {
         let up_to = |max: u64| Range { min: 1, max }.scaled(PER_CHARACTER);
         match name {

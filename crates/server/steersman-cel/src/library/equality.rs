@@ -116,7 +116,8 @@ fn equal_by_keys(
     })
 }
 
-/// Returns whether two objects with declared fields are equal. As upstream, an undeclared field counts if both have it.
+/// Returns whether two objects with declared fields are equal. As upstream, a field that the schema does not declare is
+/// compared only if both objects have it.
 fn equal_objects(
     run: &mut Run<'_>,
     (a, members): (&Value<'_>, &JsonObject),
@@ -175,7 +176,8 @@ pub(crate) fn among_them(
     any(among, |other| equal(run, one, other))
 }
 
-/// Returns the key fields that identify an item of a list: `None` for its index, an empty list for its whole value.
+/// Returns the key fields by which an item of a list is identified: `None` if its index identifies it, and an empty
+/// list if its whole value does (type `set`).
 pub(super) fn identity(list: &Value<'_>) -> Option<Vec<MapKey>> {
     let Value::JsonList(_, Some(decl)) = list else {
         return None;

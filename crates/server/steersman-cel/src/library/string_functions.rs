@@ -124,7 +124,8 @@ fn find_from<'a>(text: &str, part: &str, from: Option<i64>, first: bool) -> Eval
     let from = match from {
         Some(from) => from,
         None if first => 0,
-        // `lastIndexOf` without a start index finds an empty string at the end, and none that is longer than the text.
+        // `lastIndexOf` without a start index: an empty string is found at the end, and a string longer than the text
+        // is not found.
         None if part.is_empty() || text.len() < part.len() => {
             let end = i64::try_from(count).unwrap_or(i64::MAX);
             return Ok(Value::Int(if part.is_empty() { end } else { -1 }));

@@ -145,7 +145,8 @@ impl Pattern {
         &self.source
     }
 
-    /// Returns whether a text matches the pattern. One that does not compile, as in a refused CRD, matches all (CEL-3).
+    /// Returns whether a text matches the pattern. A pattern that does not compile matches every text, but a CRD with
+    /// such a pattern is refused (CEL-3).
     pub fn matches(&self, text: &str) -> bool {
         let compiled = self.compiled.get_or_init(|| {
             let compiled = patterns::compile(&self.source, patterns::MOST_COMPILED);

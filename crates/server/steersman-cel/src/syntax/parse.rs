@@ -129,7 +129,8 @@ fn read(source: &str, optional_syntax: bool) -> Result<Parsed, Vec<ParseError>> 
     }
 }
 
-/// Returns whether the argument at `at` is the first of `map` or `filter`, which have another error message.
+/// Returns whether the argument at the position `at` is the first argument of `map` or `filter`: cel-go has another
+/// error message for these two macros.
 fn is_first_of_map(source: &str, at: usize) -> bool {
     let before: String = source.chars().take(at).collect();
     let before = before.trim_end();

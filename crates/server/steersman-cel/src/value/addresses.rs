@@ -163,7 +163,8 @@ fn wrong_host(host: &str) -> Option<String> {
     Some(format!("invalid character {wrong} in host name"))
 }
 
-/// Decodes the percent escapes in a URL's host: of bytes that are not ASCII, and of an IPv6 zone's percent sign.
+/// Decodes the percent escapes in the host of a URL. Only bytes that are not ASCII, and the percent sign before the
+/// zone of an IPv6 address, may be escaped.
 ///
 /// # Errors
 /// Fails with the first escape that is not allowed.
