@@ -44,7 +44,8 @@ fn merge(target: &mut Value, patch: Value) {
     }
 }
 
-/// Removes the null members of a new object at every depth, because they have nothing to delete, but not from lists.
+/// Removes the null members of a new object at every depth, because they have nothing to delete. Null elements of lists
+/// stay.
 pub(super) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -158,7 +158,8 @@ pub enum Generation {
     Unmanaged,
     /// Starts at 1 and grows with every change of `spec`.
     Spec,
-    /// Starts at 1 and grows with every change outside `metadata` and the `status` of a status subresource.
+    /// Starts at 1 and grows with every change outside `metadata` and, where the kind has a status subresource,
+    /// `status`.
     OutsideMetadata,
     /// As [`Self::OutsideMetadata`], and grows with every change of the labels.
     OutsideMetadataOrLabels,

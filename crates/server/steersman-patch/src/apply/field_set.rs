@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::path_element::PathElement;
 
-/// A set of field paths. A path may be in the set without the paths below it, and the reverse.
+/// A set of field paths. A path may be in the set without the paths below it, and a path below it without the path
+/// itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSet {
     nodes: BTreeMap<PathElement, FieldNode>,

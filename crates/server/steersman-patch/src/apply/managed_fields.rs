@@ -46,7 +46,8 @@ pub struct ManagerEntry {
 /// The fields of an entry, parsed or still as JSON text.
 #[derive(Debug, Clone)]
 enum EntryFields {
-    /// The JSON text that the server wrote earlier, which unchanged entries keep without being parsed (APPLY-4).
+    /// The JSON text that the server wrote earlier. Most writes leave most entries unchanged, and such entries are
+    /// neither parsed nor written anew (APPLY-4).
     Written(Box<str>),
     Known(FieldSet),
 }

@@ -1,4 +1,5 @@
-//! Machine: decides about the owners of fields after a write, and refuses an apply with conflicts (`conflict.rs`).
+//! Machine: decides about the owners of fields after a write, and refuses an apply with conflicts. `conflict.rs` finds
+//! the conflicts.
 
 use std::collections::BTreeMap;
 

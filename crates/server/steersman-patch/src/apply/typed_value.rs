@@ -1,4 +1,5 @@
-//! Machine: reads values by their types: the sharing of values, identities, mistakes, and the fields that are named.
+//! Machine: reads values by their types: how managers share a value, the identity of a list element, the mistakes in a
+//! configuration, and the fields that it names.
 
 use std::sync::LazyLock;
 
@@ -347,7 +348,8 @@ const HELD_BY_VALUE: &[(&str, &[&str])] = &[
     ("VolumeAttachmentSpec", &["source"]),
 ];
 
-/// Fields that Go writes even if empty: lists and times as null, texts as `""`, numbers as zero; by surrounding type.
+/// Fields that Go writes even if they are empty: lists and times as null, texts as `""`, numbers as zero. By the name
+/// of the surrounding type.
 const HELD_EMPTY: &[(&str, &[&str])] = &[
     ("CustomResourceDefinitionStatus", &["conditions"]),
     (

@@ -90,7 +90,8 @@ fn object(ty: &'static Type, named: &mut BTreeSet<&'static str>) -> Value {
     schema
 }
 
-// The recursion is as deep as one line of the table nests; references are collected in `named` instead of followed.
+// The recursion is as deep as one line of the table nests lists and maps; references to other types are collected in
+// `named` instead of followed.
 fn schema(node: &'static TypeNode, named: &mut BTreeSet<&'static str>) -> Value {
     match node {
         TypeNode::Scalar(scalar) => match scalar {

@@ -4,7 +4,8 @@
 //! `field:type`. The name of a required field ends in `!`. A type is one of:
 //!
 //! - a scalar, for instance `string`,
-//! - the name of another type, with a dot, after `~` if each field has its own owner although the type has one,
+//! - the name of another type, which contains a dot, after `~` if each field of the value has its own owner although
+//!   the type has one owner,
 //! - `[…]type`, a list. The brackets hold nothing (atomic), `set`, or `map:` and the keys, with a
 //!   default as `key=default`. If a strategic merge patch does not follow from that, `|` and one of
 //!   `replace`, `union` and `by:` with the merge key come next.
