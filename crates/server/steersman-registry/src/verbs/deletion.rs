@@ -18,7 +18,8 @@ pub(crate) enum DeletionStart {
     Waits,
     /// The object is removed after one more write, which stores its grace period of 0 seconds, so that watches get it.
     GoesMarked,
-    /// The object is removed without a write before, so that changes of its finalizers are not stored.
+    /// The object is removed without a write before: changes of its finalizers by the propagation policy are not
+    /// stored.
     Goes,
 }
 
@@ -34,8 +35,9 @@ pub(crate) fn empty(resource: &Resource) -> Value {
     empty
 }
 
-/// Sets the fields of a deletion in an object, such as `deletionTimestamp`, and returns whether the object then stays.
-/// Upstream: `rest.BeforeDelete`, the strategy of Pods (the only kind with a grace period), of namespaces and of CRDs.
+/// Sets the fields of a deletion in an object, such as `deletionTimestamp`, and returns how the deletion goes on.
+/// Upstream: `rest.BeforeDelete`, the strategy of Pods (the only kind with a grace period), and the rules of namespaces
+/// and CRDs.
 pub(crate) fn begun(
     resource: &Resource,
     value: &mut Value,
