@@ -1,4 +1,5 @@
-//! Room: the controllers in write requests, the storage version migrator, and the objects of a starting server.
+//! Room: the controllers that run inside write requests, the storage version migrator, and the objects that a starting
+//! server writes.
 
 mod standard_objects;
 mod bootstrap_policy;

@@ -17,7 +17,8 @@ use crate::state::verb_state::VerbState;
 use crate::values::items;
 use crate::webhook::{CallResponse, PendingCalls, WebhookCall};
 
-/// Maximum number of further calls of a webhook for a changing object, after which the request gets 409.
+/// Maximum number of further calls of one webhook in one request, if the object has changed after each call. Then the
+/// request gets 409.
 const MOST_CHANGES: usize = 5;
 
 /// The state that one verb keeps between its runs: the webhook responses so far, and the warnings. The caller creates

@@ -84,7 +84,8 @@ impl<'a> WriteAdmission<'a> {
         }
     }
 
-    /// Returns the namespace in the AdmissionReview of a write: for a write of a Namespace, its name.
+    /// Returns the namespace in the AdmissionReview of a write. For a write of a Namespace, this is the Namespace's
+    /// name.
     pub(crate) fn namespace(&self, object: Option<&Value>) -> String {
         let resource = self.target.resource;
         if !(resource.built_in && resource.kind == "Namespace") {

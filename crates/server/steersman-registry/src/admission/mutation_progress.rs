@@ -6,7 +6,8 @@ use steersman_schema::resource::Resource;
 
 use super::mutating_policies::Reinvocation;
 
-/// The progress of the mutating policies and webhooks of one write, from which the verb continues after a stop.
+/// The progress of the mutating policies and webhooks of one write. If the verb stops for a webhook call, its next run
+/// continues from here.
 #[derive(Debug, Default)]
 pub(crate) struct MutationProgress {
     /// The current round: in round 0 all policies and webhooks run; in round 1 those that run a second time because the

@@ -97,7 +97,8 @@ impl Registry {
         Some(FieldError::forbidden("spec.paramRef", &why))
     }
 
-    /// Returns the resource of a policy's `paramKind`, for which the author needs a permission; all (`*`) without it.
+    /// Returns the resource of a policy's `paramKind`, for which the author needs a permission; without `paramKind`,
+    /// all resources (`*`).
     fn parameters(&self, kind: &Value) -> Parameters {
         let (Some(version), Some(name)) = (kind["apiVersion"].as_str(), kind["kind"].as_str())
         else {

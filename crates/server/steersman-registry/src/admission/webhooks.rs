@@ -48,7 +48,8 @@ impl Registry {
     /// The first run passes the default of `progress`. If this fails because a webhook's response is missing, the next
     /// run passes `progress` and `object` as this run left them, provided that the registry has not changed.
     ///
-    /// Fails if a webhook or policy refuses the write, or fails without `failurePolicy: Ignore`.
+    /// Fails if a webhook or policy refuses the write, or cannot be called or evaluated and its `failurePolicy` is
+    /// `Fail`.
     pub(crate) fn admit_mutating(
         &self,
         admission: &WriteAdmission<'_>,
@@ -112,7 +113,8 @@ impl Registry {
         self.admit_validated(admission, (Some(&body), None))
     }
 
-    /// Evaluates the validating policies, and then calls the validating webhooks, which can only refuse the write.
+    /// Evaluates the validating policies, and then calls the validating webhooks. Both can refuse the write, but not
+    /// change its object.
     pub(crate) fn admit_validated(
         &self,
         admission: &WriteAdmission<'_>,

@@ -63,7 +63,8 @@ impl Registry {
         }
     }
 
-    /// Records all terminating namespaces for [`remove_marked`](Self::remove_marked) after a restart of the server.
+    /// Records all terminating namespaces for [`remove_marked`](Self::remove_marked), so that a restarted server
+    /// continues to delete them.
     pub(crate) fn resume_removals(&mut self) {
         let all = self.objects(("", "namespaces"), None);
         let terminating: Vec<_> = all.filter(|one| one.is_terminating()).cloned().collect();

@@ -56,13 +56,15 @@ impl Registry {
         self.options.remove_at_once
     }
 
-    /// Returns whether CRDs or namespaces are marked as deleted, for [`remove_marked`](Self::remove_marked).
+    /// Returns whether CRDs or namespaces are marked as deleted, so that [`remove_marked`](Self::remove_marked) must be
+    /// called.
     pub fn has_marked(&self) -> bool {
         !self.pending.definitions.is_empty() || !self.pending.marked_namespaces.is_empty()
     }
 
-    /// Deletes the objects of deleted CRDs and in deleted namespaces, and removes those CRDs and namespaces that have
-    /// no objects left. An object with a finalizer stays, and keeps its CRD or namespace meanwhile.
+    /// Deletes the objects of deleted CRDs and the objects in deleted namespaces, and removes those CRDs and namespaces
+    /// that have no objects left. An object with a finalizer stays, and keeps its CRD or namespace until the object is
+    /// removed.
     pub fn remove_marked(&mut self, now: Timestamp) {
         self.now = now;
         self.clear_definitions();

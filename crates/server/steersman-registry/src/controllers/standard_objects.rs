@@ -66,7 +66,8 @@ const ACCOUNTS: &[FlowSubject] = &[("ServiceAccount", "*")];
 const MANAGER: FlowSubject = ("User", "system:kube-controller-manager");
 const SCHEDULER: FlowSubject = ("User", "system:kube-scheduler");
 
-/// The priority level, the matching precedence and the distinguisher of a FlowSchema, such as `ByUser`.
+/// The priority level of a FlowSchema, its matching precedence, and its distinguisher, by which it separates flows,
+/// such as `ByUser`.
 type FlowLevel = (&'static str, u64, Option<&'static str>);
 
 const fn by_user(level: &'static str, precedence: u64) -> FlowLevel {

@@ -90,7 +90,8 @@ impl Registry {
         self.point_to(listens);
     }
 
-    /// Creates the FlowSchemas and PriorityLevelConfigurations of every cluster. They do not limit requests here.
+    /// Creates the FlowSchemas and PriorityLevelConfigurations that every cluster has. This server does not limit
+    /// requests by them.
     fn furnish_flows(&mut self) {
         const GROUP: &str = "flowcontrol.apiserver.k8s.io";
         let levels = (GROUP, "prioritylevelconfigurations");
@@ -181,7 +182,8 @@ impl Registry {
         Some(written.object.value().clone())
     }
 
-    /// Creates a cluster-scoped object, and writes its status with a second field manager. An existing object stays.
+    /// Creates a cluster-scoped object, and then writes its status with a second field manager. Does nothing if an
+    /// object with this name exists.
     pub(super) fn supply_with_status(
         &mut self,
         kind: (&str, &str),
@@ -265,7 +267,8 @@ impl Registry {
         self.settle();
     }
 
-    /// Creates an object of the server itself, or sets the fields in `body` but the metadata. No webhook is called.
+    /// Creates an object of the server itself, or sets the fields in `body` other than the metadata in the existing
+    /// object. No webhook is called.
     pub(super) fn maintain(&mut self, kind: (&str, &str), (namespace, body): (&str, Value)) {
         let Some(resource) = self.resource(kind.0, "v1", kind.1) else {
             return;

@@ -18,7 +18,8 @@ use crate::state::registry::Registry;
 
 /// The time since its creation after which a migration fails, if its resource is still not served.
 const DISCOVERY: SignedDuration = SignedDuration::from_secs(60);
-/// The delay after the first failure. Each further one in a row doubles it up to `MOST_BACKOFF`, as upstream.
+/// The delay after the first failure. It doubles with each further failure in a row up to `MOST_BACKOFF`, as in
+/// upstream's rate limiter.
 const BACKOFF: Duration = Duration::from_millis(5);
 const MOST_BACKOFF: Duration = Duration::from_secs(1000);
 
@@ -54,7 +55,8 @@ struct RunningMigration {
     due: Duration,
 }
 
-/// An object that a migration has to write, with its uid and revision in the list. If they change, the write fails.
+/// An object that a migration has to write, with its uid and revision when it was listed. If these have changed since,
+/// the write fails.
 #[derive(Debug)]
 struct MigrationCandidate {
     namespace: Arc<str>,
@@ -180,7 +182,8 @@ impl StorageMigrator {
             None if is_unchanged => return,
             _ => {}
         }
-        // Set before the writes of `admit_migrations`, after which the next call must read the migrations again.
+        // Set before the writes of `admit_migrations`, so that the next call reads the migrations again after these
+        // writes.
         self.seen = Some(registry.revision());
         let is_refused = registry.admit_migrations().is_err();
         let refusals = self.refused.map_or(0, |(count, _)| count) + 1;

@@ -46,7 +46,8 @@ impl Registry {
         let own = if resource.built_in {
             resource.version == resource.storage_version
         } else {
-            // If the object was stored before the storage version of its CRD changed, it is still in the old version.
+            // Looks at the object's own version: if it was stored before the storage version of its CRD changed, it is
+            // still in the old storage version.
             is_of(stored.api_version(), &resource.version)
         };
         if own {

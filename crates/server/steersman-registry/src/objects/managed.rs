@@ -32,7 +32,8 @@ pub(crate) fn subresource_name(subresource: Subresource) -> &'static str {
     }
 }
 
-/// Returns the top-level fields that a write to this subresource cannot change, and that its manager does not own.
+/// Returns the top-level fields that a write to this subresource cannot change. The field manager of such a write does
+/// not become their owner.
 pub(crate) fn ignored<'a>(
     resource: &Resource,
     subresource: Subresource,

@@ -17,7 +17,8 @@ pub(crate) fn check_nesting(object: &Value) -> Result<(), Status> {
     }
 }
 
-/// Returns whether a value has at most `levels` levels of nesting, at which the recursion ends.
+/// Returns whether a value has at most this number of levels of nesting. The recursion ends at `levels`, so it cannot
+/// overflow the stack.
 fn is_within(value: &Value, levels: usize) -> bool {
     let Some(below) = levels.checked_sub(1) else {
         return false;

@@ -62,7 +62,8 @@ pub(crate) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Sta
     }))
 }
 
-/// Decodes the Scale in a body, and returns warnings about its unknown fields. Fails with 400 for another body.
+/// Decodes the Scale in the body of a request, and returns warnings about its unknown fields. Fails with 400 if the
+/// body is no Scale.
 pub(crate) fn read(
     catalogue: &Catalogue,
     resource: &Resource,

@@ -284,7 +284,8 @@ fn agree(spec: &mut Value, before: Option<&Value>) {
     }
 }
 
-/// Sets `ipFamilies` and `ipFamilyPolicy` of a Service for a single-stack network (upstream: `initIPFamilyFields`).
+/// Checks and sets `ipFamilies` and `ipFamilyPolicy` of a Service for a single-stack network (upstream:
+/// `initIPFamilyFields`).
 fn choose_families(
     spec: &mut Value,
     before: Option<&Value>,

@@ -253,7 +253,8 @@ impl Registry {
         }
     }
 
-    /// Refuses an update that raises the storage request of a claim that is not bound or of a class without expansion.
+    /// Refuses an update that raises the storage request of a PersistentVolumeClaim, unless the claim is bound and its
+    /// StorageClass allows expansion.
     fn check_growth(&self, (admission, claim, old): AdmittedWrite<'_>) -> Result<(), Status> {
         let Some(old) = old else {
             return Ok(());

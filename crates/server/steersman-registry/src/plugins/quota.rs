@@ -229,7 +229,8 @@ impl Registry {
         if quota.holds(&after) {
             return;
         }
-        // As upstream, the quota controller writes a new count (with `hard`), and the admission plugin a changed one.
+        // As upstream, a new count (with `hard`) is a write of the quota controller, and a changed count one of the
+        // admission plugin.
         let manager = match hard {
             Some(_) => "kube-controller-manager",
             None => "kube-apiserver",
@@ -254,7 +255,8 @@ fn is_counted(admission: &WriteAdmission<'_>, storage: &StorageKey) -> bool {
     }
 }
 
-/// Returns those limits of a quota that count objects of this kind; `None` without any, or outside the quota's scopes.
+/// Returns those limits of a quota that count objects of this kind; `None` if there are none, or if the object is not
+/// in the scopes of the quota.
 fn limited(quota: &Value, storage: &StorageKey, object: &Value) -> Option<Amounts> {
     let mut limited = amounts(&quota["status"]["hard"]);
     limited.retain(|name, _| covers(storage, name));

@@ -93,7 +93,8 @@ pub(crate) fn usage(storage: &StorageKey, object: &Value) -> Amounts {
     used
 }
 
-/// Returns the usage of a Pod from its requests and limits, under all names of a quota: `cpu` is `requests.cpu`, too.
+/// Returns the usage of a Pod from its requests and limits, under all names that a quota may use: `cpu` is the same as
+/// `requests.cpu`, for instance.
 fn computed(requests: Amounts, limits: Amounts) -> Amounts {
     let mut used = Amounts::from([("pods".to_owned(), Quantity::of(1))]);
     for (name, amount) in requests {

@@ -48,7 +48,8 @@ pub(crate) trait Rules {
     /// The plural names of the policy's kind and of the kind of its bindings.
     const PLURALS: (&'static str, &'static str);
 
-    /// Compiles the validations or mutations in the spec of a policy; `environment` declares their variables.
+    /// Compiles the validations or mutations in the spec of a policy; `environment` declares the variables that their
+    /// expressions may use.
     fn compile(environment: Environment, spec: &Json) -> Self;
 }
 
@@ -67,7 +68,8 @@ pub(crate) struct ExpressionVariables<'a> {
     /// The variable `request`: the `request` of an AdmissionReview, also with `object` and `oldObject`.
     pub(crate) request: Json,
     pub(crate) params: &'a Json,
-    /// The variable `namespaceObject`. Null for cluster-scoped objects, and in the match conditions of webhooks.
+    /// The variable `namespaceObject`: the Namespace of the object. Null for cluster-scoped objects, and in the match
+    /// conditions of webhooks.
     pub(crate) namespace: Json,
     pub(crate) asker: RequestAuthorizer<'a>,
 }

@@ -107,7 +107,8 @@ impl Catalogue {
         self.index();
     }
 
-    /// Returns the revision at which the CRD edition of a resource ended; `None` if it is current or built in.
+    /// Returns the revision at which the CRD edition of a resource ended; `None` for the current edition and built-in
+    /// kinds.
     ///
     /// Returns 0 for an end that was forgotten because it was compacted (SRV-WATCH-5): a watch of that edition has
     /// either seen all changes before the end, or can no longer read them.

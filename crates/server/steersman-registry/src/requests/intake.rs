@@ -326,7 +326,8 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Validates an object and returns its errors; `old` is the stored object in an update. `warnings` gets warnings.
+/// Validates a whole object and returns its errors; `old` is the stored object in an update. Warnings are appended to
+/// `warnings`.
 pub(crate) fn check(
     resource: &Resource,
     object: &Value,

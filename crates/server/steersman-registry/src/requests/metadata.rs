@@ -93,7 +93,8 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
         let detail = "name or generateName is required";
         errors.push(FieldError::required("metadata.name", detail));
     } else if new {
-        // An update does not check the name again: another version or group of the kind may have other rules for names.
+        // An update does not check the name again: the object may have been created in another version or group of its
+        // kind, with other rules for names.
         let wrong = names::check_name(resource.names, name);
         errors.extend(invalid("metadata.name", name, wrong));
     }
@@ -187,7 +188,8 @@ const COUNTING_EMPTY: [(&str, &str); 3] = [
     ),
 ];
 
-/// Returns whether an update with `sent` raises the generation just by an empty list or map (see `COUNTING_EMPTY`).
+/// Returns whether an update with the object `sent` raises the generation just because it has an empty list or map (see
+/// `COUNTING_EMPTY`).
 pub(crate) fn counts_empty(resource: &Resource, sent: &Value) -> bool {
     let is_counting = |(group, kind): &(&str, &str)| resource.built_in && resource.is(group, kind);
     COUNTING_EMPTY.iter().any(is_counting)

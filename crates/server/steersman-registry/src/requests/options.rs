@@ -144,7 +144,8 @@ pub struct ListQuery {
     pub allow_bookmarks: bool,
 }
 
-/// The query parameters of a create, update or patch, not checked yet. Webhooks get them in the field `options`.
+/// The query parameters of a create, update or patch, not checked yet. Webhooks get them as JSON in the field `options`
+/// of the AdmissionReview.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteOptions {
@@ -173,7 +174,8 @@ fn is_blank(text: &Option<String>) -> bool {
     text.as_deref().is_none_or(str::is_empty)
 }
 
-/// The body or the query parameters of a delete (`DeleteOptions`). Webhooks get them in the field `options`.
+/// The body or the query parameters of a delete (`DeleteOptions`). Webhooks get them as JSON in the field `options` of
+/// the AdmissionReview.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeleteOptions {
@@ -306,7 +308,8 @@ pub enum WatchEvent {
     Added(VersionedObject),
     /// An object changed, and the selectors of the watch match it both before and after the change.
     Modified(VersionedObject),
-    /// An object was deleted or no longer matches. Has its last matching state, with the revision of the change.
+    /// An object was deleted, or the selectors of the watch no longer match it. Has its last matching state, with the
+    /// revision of the deletion or change.
     Deleted(VersionedObject),
     /// Every change up to this revision was sent, so a new watch can start here.
     Bookmark {

@@ -1,4 +1,5 @@
-//! Machine: decodes the bodies of requests that are not stored: scales, bindings, evictions and token requests.
+//! Machine: decodes the bodies of requests with a kind that is not stored: scales, bindings, evictions and token
+//! requests.
 
 use serde_json::Value;
 use steersman_apimachinery::status::Status;

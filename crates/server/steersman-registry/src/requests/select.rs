@@ -13,7 +13,8 @@ use steersman_store::{Field, Stored};
 
 use super::options::ListQuery;
 
-/// The parsed label, field and shard selectors of one list or watch. [`Self::of`] checks them for the resource.
+/// The parsed label, field and shard selectors of one list or watch. [`Self::of`] checks the field selector against the
+/// resource.
 #[derive(Debug, Clone)]
 pub(crate) struct Selectors {
     labels: LabelSelector,

@@ -53,7 +53,8 @@ pub(crate) struct PendingWork {
     /// The names of deleted namespaces with objects that are not deleted before the next call of
     /// [`Registry::remove_marked`](crate::Registry::remove_marked).
     pub(crate) marked_namespaces: BTreeSet<Arc<str>>,
-    /// Whether a CRD may have added or removed a version, and so the APIService of this version has to follow.
+    /// Whether a CRD may have added or removed a version, so that the APIService of this version must be added or
+    /// removed.
     pub(crate) versions: bool,
     /// Writes and deletions that are not yet counted in the status of the ResourceQuotas.
     pub(crate) tallies: Vec<QuotaTally>,

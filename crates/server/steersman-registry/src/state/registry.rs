@@ -58,7 +58,8 @@ pub struct RegistryOptions {
     pub gather_roles: bool,
     /// Whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served. Default false, as in 1.36.
     pub serve_storage_migrations: bool,
-    /// Whether a driver runs a [`StorageMigrator`](crate::StorageMigrator) if migrations are served. Default true.
+    /// Whether a driver runs a [`StorageMigrator`](crate::StorageMigrator); only with `serve_storage_migrations`.
+    /// Default true.
     pub migrate_storage: bool,
     /// Whether the quota controller runs inside write requests: it keeps limits and usage in the status of
     /// ResourceQuotas. Default true. Otherwise a quota limits nothing until a client writes its status.
@@ -212,7 +213,8 @@ impl Registry {
         self.option_problem.as_ref()
     }
 
-    /// Returns the OpenID Connect discovery document of the token issuer; `None` if its URL cannot have one.
+    /// Returns the OpenID Connect discovery document of the issuer of ServiceAccount tokens; `None` if the issuer's URL
+    /// cannot have such a document.
     pub fn issuer_metadata(&self) -> Option<Value> {
         let base = self
             .listens
@@ -279,7 +281,8 @@ impl Registry {
             .collect()
     }
 
-    /// Returns the revision that is `ago` revisions older than the newest, or the oldest that was not compacted.
+    /// Returns the revision that is `ago` revisions older than the newest revision, or the oldest revision that was not
+    /// compacted, if this is later.
     pub fn past_revision(&self, ago: u64) -> u64 {
         let past = self.store.revision().saturating_sub(ago);
         past.max(self.store.compacted()).max(1)

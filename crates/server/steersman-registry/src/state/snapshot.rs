@@ -18,7 +18,8 @@ use super::registry::Registry;
 /// The value of the first field in a snapshot's JSON, by which a server recognises this format.
 const FORMAT: &str = "steersman-apiserver/1";
 
-/// All stored objects of a server at one revision, with uid, resource version and managedFields, shared and not copied.
+/// All stored objects of a server at one revision, with uid, resource version and managedFields. Taking a snapshot
+/// copies no object.
 ///
 /// A snapshot has no past revisions. A server that starts with a snapshot lets watches and lists resume from the
 /// snapshot's revision or a later one, and answers 410 for earlier revisions (SRV-SNAP-2).
@@ -190,7 +191,8 @@ impl Registry {
         self.claimed_names.clear();
         for definition in &all {
             let definition = definition.borrowed();
-            // The edition begins at the oldest revision from which a watch may resume, so that earlier watches go on.
+            // The edition begins at the oldest revision from which a watch may resume, so that watches from before the
+            // restart can go on.
             self.serve_definition(&definition, self.forgotten, true);
             let is_marked = definition.is_terminating();
             if is_marked && !crd::is_in_cleanup(definition.lean()) {

@@ -256,7 +256,8 @@ impl Registry {
         })
     }
 
-    /// Hides revisions after `revision` from watches until the next call (WAL-1). Before the first, watches see all.
+    /// Hides revisions after `revision` from watches until the next call (WAL-1). Before the first call, watches see
+    /// all revisions.
     pub fn show_until(&mut self, revision: u64) {
         self.visible = revision;
     }

@@ -142,7 +142,8 @@ impl Registry {
             ("node", "nodes", ""),
         ] {
             let bound = &private[kind];
-            // A token that is bound to a Pod names the Pod's Node, too, just as information: the Node need not exist.
+            // A token that is bound to a Pod also names the Pod's Node. As this is just information about the user, the
+            // Node need not exist.
             let checked = kind != "node" || private["pod"].is_null();
             if bound.is_null() {
                 continue;

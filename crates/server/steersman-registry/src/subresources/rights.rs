@@ -15,7 +15,8 @@ const DEVICES: &str = "resource.k8s.io";
 /// The label that a Namespace needs so that ResourceClaims in it may use devices with administrator access.
 const ADMIN: &str = "resource.kubernetes.io/admin-access";
 
-/// The subresources of a Pod that open a stream. They need the permission `create`, even for a GET.
+/// The subresources of a Pod that open a stream. They need the permission `create`, even for a GET, for which only
+/// `get` was checked before.
 const STREAMS: [&str; 3] = ["attach", "exec", "portforward"];
 
 impl Registry {

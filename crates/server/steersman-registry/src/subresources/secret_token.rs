@@ -19,7 +19,8 @@ use crate::values::text;
 
 /// The label that makes the token of a Secret invalid. kube-controller-manager sets it for unused tokens.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
-/// The label of a Secret with the day on which its token was last used, for kube-controller-manager.
+/// The label of a Secret with the day on which its token was last used. kube-controller-manager reads it to find unused
+/// tokens.
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 
 impl Registry {

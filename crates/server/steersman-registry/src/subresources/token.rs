@@ -99,7 +99,8 @@ impl Registry {
         if extends { EXTENDED } else { lasts }
     }
 
-    /// Adds the claims about the object `bound`, to which a token is bound, and about the node of a bound Pod.
+    /// Adds the claims about the object to which a token is bound (`bound`), and for a Pod with a node also those about
+    /// the node.
     fn bind_claims(
         &self,
         claims: &mut Value,

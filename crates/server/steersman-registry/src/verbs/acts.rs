@@ -29,7 +29,8 @@ pub struct ActRequest<'a> {
 }
 
 impl Registry {
-    /// Binds or evicts a Pod, or issues a token. Returns the object for the response; `None` for a `Status` of success.
+    /// Binds or evicts a Pod, or issues a token for a ServiceAccount. Returns the object for the response; `None` if
+    /// the response is a `Status` of success.
     ///
     /// # Errors
     /// Returns the `Status` of the refusal; nothing has changed then.

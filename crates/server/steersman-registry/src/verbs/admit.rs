@@ -113,12 +113,14 @@ impl Registry {
         self.admit_validated(admission, (Some(new), Some(old)))
     }
 
-    /// Returns whether a mutating policy, or any webhook of the server, may change the object of the verb.
+    /// Returns whether a mutating policy or webhook may change the object of the verb. (The flag for webhooks covers
+    /// mutating and validating ones.)
     pub(crate) fn is_changed(&self) -> bool {
         self.calls_webhooks() || self.presence.mutating_policies
     }
 
-    /// Returns whether a validating policy, or any webhook of the server, may refuse the verb.
+    /// Returns whether a validating policy or webhook may refuse the verb. (The flag for webhooks covers mutating and
+    /// validating ones.)
     pub(crate) fn is_judged(&self) -> bool {
         self.calls_webhooks() || self.presence.validating_policies
     }
@@ -129,7 +131,8 @@ impl Registry {
         self.is_attended() && self.presence.webhooks
     }
 
-    /// Calls the webhooks for all objects of a deletecollection first: if one is refused, none is deleted.
+    /// Calls the webhooks for all objects of a deletecollection before the first is deleted. If one is refused, none is
+    /// deleted.
     pub(crate) fn admit_removals(
         &self,
         target: ObjectTarget<'_>,

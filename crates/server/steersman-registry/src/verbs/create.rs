@@ -17,7 +17,8 @@ use crate::requests::options::{ObjectTarget, StoredWrite, WriteOptions};
 use crate::requests::{metadata, subresource_fields};
 use crate::state::registry::Registry;
 
-/// Maximum number of names that are generated for one object; if all are taken, the create fails with 409.
+/// Maximum number of names that are generated from `generateName` for one object; if all are taken, the create fails
+/// with 409.
 const NAME_TRIES: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

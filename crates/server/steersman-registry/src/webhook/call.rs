@@ -78,7 +78,8 @@ pub struct CallResponse {
 }
 
 impl WebhookAddress {
-    /// Reads the `clientConfig` of a webhook. Without a URL or a Service, the URL is empty, and every call fails.
+    /// Reads the `clientConfig` of a webhook. If it has neither a URL nor a Service, the result is an empty URL, to
+    /// which every call fails.
     pub fn of(config: &Value) -> Self {
         let service = &config["service"];
         if !service.is_object() {

@@ -17,7 +17,8 @@ const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 type Storages = Vec<(StorageKey, Vec<Arc<Stored>>)>;
 
-/// A JSON object in a snapshot, from which the parser takes the fields. A field that is left is unknown, an error.
+/// A JSON object in a snapshot. The parser takes its fields out one by one; a field that is left at the end is unknown
+/// to this server, and an error.
 struct SnapshotPart {
     place: &'static str,
     members: Map<String, Value>,
