@@ -162,7 +162,8 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    /// Adds the work of a turn, which waits while the blocking task is busy, but for at most `UNFINISHED_MAX` objects.
+    /// Adds the work of a turn. While the blocking task is busy, the work waits, but not that of more than
+    /// `UNFINISHED_MAX` objects.
     fn add(&mut self, left: AfterWrites) {
         self.left.append(left);
         if !self.is_busy() || self.left.len() > UNFINISHED_MAX {
@@ -170,7 +171,8 @@ impl Unfinished {
         }
     }
 
-    /// Does the waiting work, much work in a blocking task, before the end of which Tokio's paused clock stands still.
+    /// Does the waiting work, much work in a blocking task. Tokio's paused clock does not advance before that task
+    /// ends.
     fn finish(&mut self) {
         let left = std::mem::take(&mut self.left);
         if left.len() < BACKGROUND_MIN || self.is_busy() {

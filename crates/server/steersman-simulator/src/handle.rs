@@ -63,8 +63,9 @@ impl Simulator {
         }
     }
 
-    /// Makes the present and future Pods fail that a label selector matches. An empty selector matches every Pod, an
-    /// empty namespace means all. The newest matching call wins, before the annotation `play.steersman/pod-failure`.
+    /// Makes all Pods fail, present and future, that a label selector matches. An empty selector matches every Pod, and
+    /// an empty namespace means every namespace. If several calls match a Pod, the newest wins; all win over the Pod's
+    /// annotation `play.steersman/pod-failure`.
     ///
     /// # Errors
     /// 400 for a label selector that does not parse.

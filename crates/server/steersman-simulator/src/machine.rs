@@ -148,7 +148,8 @@ impl Machine {
     }
 }
 
-/// Reconciles the object of this turn. A deleted one matters only to Services and PersistentVolumeClaims.
+/// Reconciles the object of this turn with the controller of its kind. A deleted object matters only to the controllers
+/// of Services and PersistentVolumeClaims.
 fn reconcile(context: &mut TurnContext<'_>, played: &Played) {
     let object = context.object();
     match (context.key.kind, &object) {

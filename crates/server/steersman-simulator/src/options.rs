@@ -143,8 +143,8 @@ impl Played {
         /// orphaned, or block the deletion.
         garbage_collection: bool;
 
-        /// Simulates the namespace controller, which empties and removes a deleted namespace, within the request that
-        /// deletes it or after it (see [`RegistryOptions::remove_at_once`]).
+        /// Simulates the namespace controller, which empties and removes a deleted namespace: within the request that
+        /// deletes it, or after that request if the server does not [remove at once](RegistryOptions::remove_at_once).
         namespaces: bool;
 
         /// Simulates the controller of ClusterRoles with an `aggregationRule`: after a request that changes a role, it
@@ -169,7 +169,8 @@ impl Played {
         /// PodDisruptionBudgets.
         workloads: bool;
 
-        /// Simulates the scheduler and the kubelets: Pods are bound to a node, run, complete, and terminate.
+        /// Simulates the scheduler and the kubelets: Pods are bound to a node, run, complete, and terminate when they
+        /// are deleted.
         pods: bool;
 
         /// Simulates the controllers that write EndpointSlices and Endpoints of Services with a selector.

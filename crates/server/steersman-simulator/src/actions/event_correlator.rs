@@ -166,6 +166,7 @@ impl Recorder {
         self.kept.push_back((tick.saturating_add(EVENT_TTL), event));
     }
 
+    /// Returns the next value of the counter for the names of Events.
     pub(crate) fn next_serial(&mut self) -> u64 {
         self.serial += 1;
         self.serial

@@ -196,7 +196,8 @@ impl TurnContext<'_> {
         if annotation.is_none() && lean["status"] == status {
             return true;
         }
-        // Most status writes also replace labels and annotations, so the request repeats the stored metadata.
+        // The request repeats the stored metadata: for most kinds a status write also replaces labels and annotations,
+        // so leaving them out would delete them.
         let mut object = json!({
             "apiVersion": lean["apiVersion"],
             "kind": lean["kind"],

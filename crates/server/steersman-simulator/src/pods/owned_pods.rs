@@ -15,6 +15,7 @@ use crate::state::facts::{
     count, label_selector, name_of, stage_of,
 };
 
+/// The time until a controller tries again after the server refused to create a Pod.
 const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 impl<'a> TurnContext<'a> {
@@ -81,8 +82,9 @@ impl<'a> TurnContext<'a> {
         }
     }
 
-    /// Adopts the Pods without a controller that the owner's selector matches, and releases its Pods that the selector
-    /// no longer matches. Returns whether a Pod changed; then the owner is processed again afterwards (PLAY-2).
+    /// Adopts the Pods without a controller that the owner's selector matches, and removes the owner reference of its
+    /// Pods that the selector no longer matches. Returns whether a Pod changed; then the owner is processed again once
+    /// the simulator has read the change (PLAY-2).
     ///
     /// Upstream: `PodControllerRefManager.ClaimPods`.
     pub(crate) fn claim_pods(&mut self, owner: &Stored) -> bool {

@@ -170,7 +170,8 @@ impl TurnContext<'_> {
         Some((top.meta("uid").into(), replicas))
     }
 
-    /// Returns the uid and the scale's replicas of a controller of another kind; `None` if it does not exist.
+    /// Returns the uid of a controller of another kind, and the replicas in its scale subresource; `None` if the
+    /// controller does not exist.
     ///
     /// # Errors
     /// Fails with a message if the controller's kind is not served or has no scale.

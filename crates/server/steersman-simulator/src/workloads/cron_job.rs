@@ -24,6 +24,7 @@ use crate::state::facts::{
 const SCHEDULED_AT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 /// If more scheduled times than this were missed, an Event reports it.
 const MANY_MISSED: i64 = 100;
+/// The time until a CronJob tries again after the server refused to create a Job.
 const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(10);
 
 /// What the schedule of a CronJob says about the past: which times were missed.

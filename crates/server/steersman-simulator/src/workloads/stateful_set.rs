@@ -95,7 +95,8 @@ impl TurnContext<'_> {
         members
     }
 
-    /// Creates missing, deletes surplus and replaces old Pods; with `OrderedReady`, creates and deletes one at a time.
+    /// Creates missing Pods, then deletes surplus Pods, then replaces Pods of the old revision. With `OrderedReady`,
+    /// creates and deletes one Pod at a time.
     fn step(&mut self, sync: &SetSync<'_>) {
         let Some(created) = self.fill(sync) else {
             return;

@@ -19,6 +19,7 @@ use crate::state::facts::{
     SimulatedKind, cloned_items, count, is_condition_true, is_tracked, number, text,
 };
 
+/// The time until a Job tries again after the server refused its status.
 const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 impl TurnContext<'_> {
