@@ -6,7 +6,8 @@ use super::object::Stored;
 
 /// The work that writes postpone until the registry's lock is free: serialising new objects, and dropping old ones.
 ///
-/// Serialising an object takes about a third of the time of its write, and a drop frees each node of a decoded object.
+/// Serialising an object and computing its managedFields take about a third of the time of a write, and dropping a
+/// decoded object frees each of its nodes.
 #[derive(Debug, Default)]
 #[must_use = "call `finish` after releasing the lock"]
 pub struct AfterWrites {

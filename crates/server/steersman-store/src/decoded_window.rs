@@ -11,7 +11,8 @@ use super::later_reads::{LaterRead, LaterReads, ReadReporter};
 /// were written last are the likeliest to be written or read again.
 pub(super) const UNFOLDED: usize = 4 << 20;
 
-/// Maximum size of an object that stays decoded: 16 KiB of JSON, which many CustomResourceDefinitions exceed.
+/// Maximum size of one object that stays decoded, in bytes of JSON: 16 KiB. CustomResourceDefinitions are often larger,
+/// are written in large numbers, and are seldom read.
 pub(super) const LARGE: usize = 16 << 10;
 
 /// The objects that stay decoded, because they were written or decoded last.

@@ -200,7 +200,8 @@ impl Stored {
         found.map(|(_, value)| &**value)
     }
 
-    /// Returns the object's fields for field selectors; the first call reads them with `pick`, for all copies.
+    /// Returns the fields of the object for field selectors. The first call reads them with `pick`; all copies of this
+    /// revision share the result.
     pub fn fields(&self, pick: impl FnOnce(&Value) -> Box<[Field]>) -> &[Field] {
         self.head.fields.get_or_init(|| pick(&self.look()))
     }
@@ -224,7 +225,8 @@ impl Stored {
         found.map_or("", |(kind, _)| kind)
     }
 
-    /// Returns an object of a built-in kind as protobuf, which the first call encodes for all copies (SRV-STORE-9).
+    /// Returns an object of a built-in kind as protobuf. The first call encodes the object; all copies of this revision
+    /// share the result (SRV-STORE-9).
     ///
     /// # Errors
     /// Fails if the kind is not built in, or if a member of the object has a wrong type.

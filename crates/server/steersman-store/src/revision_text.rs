@@ -62,7 +62,8 @@ enum Form {
 type Compute = Box<dyn FnOnce(&Value) -> Option<String> + Send + Sync>;
 
 impl RevisionText {
-    /// Creates the text of an object; with an event type, as a part of the line of that watch event.
+    /// Creates the text of an object. With an event type, the bytes of the object are a part of the line of that watch
+    /// event.
     pub(super) fn new(lean: Arc<Value>, managed: ManagedFields, made: Option<ChangeType>) -> Self {
         Self {
             serialised: OnceLock::new(),

@@ -6,7 +6,8 @@ use super::super::decoded_window::{DecodedObject, UNFOLDED};
 use super::Store;
 
 impl Store {
-    /// Serialises all objects and drops their decoded values. Meant for writes of many objects that are rarely read.
+    /// Serialises the objects that are not serialised yet, and drops the decoded value of every object. Call it after
+    /// writes of many objects that are rarely read.
     pub fn fold_all(&mut self) {
         self.take_after_writes().finish();
         self.count_serialised();
