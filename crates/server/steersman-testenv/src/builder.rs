@@ -43,7 +43,8 @@ impl TestEnvBuilder {
         self
     }
 
-    /// Runs the embedded server in process, without sockets, for a paused clock; ignores the environment variables.
+    /// Runs the embedded server in process, without sockets, regardless of the environment variables, so that it works
+    /// on a paused clock.
     pub fn in_process(mut self) -> Self {
         self.in_process = true;
         self

@@ -64,7 +64,8 @@ impl TestEnv {
     /// binaries, or by default the embedded server over HTTPS on a free loopback port. Does not work on a paused clock.
     ///
     /// # Errors
-    /// If an existing cluster has no readable configuration, a binary does not start, or the server cannot listen.
+    /// If the configuration of the existing cluster cannot be read, a binary does not start, or the server cannot
+    /// listen.
     ///
     /// # Cancel safety
     /// Cancel safe: a server that was started stops.
@@ -155,7 +156,8 @@ impl TestEnv {
     /// [`TestEnvBuilder::crds_from`](crate::TestEnvBuilder::crds_from) at the start.
     ///
     /// # Errors
-    /// If a file is unreadable or without definition, or the server does not accept and serve a definition within 10 s.
+    /// If the path has no definition, a file is unreadable, or the server refuses a definition or does not serve it
+    /// within 10 s.
     ///
     /// # Cancel safety
     /// Cancel safe: some definitions may already be installed.
@@ -175,7 +177,8 @@ impl TestEnv {
         definitions::install(&self.rest()?, definitions).await
     }
 
-    /// Adds a registry of controller metrics, so that reports of [`expect`](Self::expect) have results of reconciles.
+    /// Adds a registry of controller metrics; the reports of [`expect`](Self::expect) then include the results of
+    /// reconciles.
     pub fn observe(&self, registry: prometheus::Registry) {
         self.registries.lock().push(registry);
     }

@@ -33,8 +33,9 @@ struct Captured {
 /// Every test has its own thread, where a current-thread runtime keeps its tasks, so concurrent tests do not see each
 /// other's lines. (One subscriber per test fails: tracing caches per process whether a call site is enabled.)
 ///
-/// While it exists, reports of [`TestEnv::expect`](crate::TestEnv::expect) include the last reconciles of the
-/// controllers on this thread. If the test panics, the log is printed to standard error, for the test harness.
+/// While it exists, the reports of [`TestEnv::expect`](crate::TestEnv::expect) include the last reconciles of the
+/// controllers on this thread. If the test panics, the log is printed to standard error, where the test harness shows
+/// it with the failure.
 #[derive(Debug)]
 #[must_use = "the log is captured until this is dropped"]
 pub struct CapturedLog {

@@ -26,7 +26,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a program in its own process group, with its output in `log`, or with `attach` in that of this process.
+    /// Starts a program in its own process group; its output goes to `log`, or with `attach` to the output of this
+    /// process.
     pub(crate) fn start(
         program: &Path,
         arguments: &[String],
@@ -138,7 +139,8 @@ impl Drop for Process {
     /// ENV-1: also after a panic of the test, and including the program's child processes.
     fn drop(&mut self) {
         kill_group(&mut self.child);
-        // A killed process ends at once, so this wait is short; it leaves no zombie with files that cannot be removed.
+        // A killed process ends at once, so this wait is short; without it a zombie would remain, and its files could
+        // not be removed yet.
         let _ = self.child.wait();
         self.guard.dismiss();
     }

@@ -33,7 +33,7 @@ impl RbacRules {
     /// - requests for a resource that the server does not serve.
     ///
     /// A PUT or patch that creates an object also needs `create`, and so does a GET that opens a stream to a Pod. A
-    /// watch with initial objects also needs `list`, with which a server without such watches is asked.
+    /// watch with initial objects also needs `list`, because a server without such watches is asked for a list.
     #[must_use]
     pub fn requested(server: &ApiServer, condition: impl Fn(&RequestRecord) -> bool) -> Self {
         let records = server.requests().all();

@@ -54,7 +54,8 @@ impl Disruption {
         }
     }
 
-    /// Draws a restart, with or without its history; its three phases take at most 20, 5 and 5 seconds.
+    /// Draws a restart: with or without its history, at once or slowly. Its three phases take at most 20, 5 and 5
+    /// seconds.
     #[must_use]
     pub fn restart(rng: &mut SeededRng) -> Self {
         let mut phase = |most: u64| {

@@ -7,7 +7,8 @@
 pub struct SeededRng(fastrand::Rng);
 
 impl SeededRng {
-    /// Creates the generator of a seed. For plans of their own, tests mix a constant into the seed.
+    /// Creates the generator of a seed. Tests that must not draw the same plans mix a constant of their own into the
+    /// seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(fastrand::Rng::with_seed(seed))
