@@ -123,6 +123,21 @@ pub(crate) fn select<'a, 'q>(
     Ok(())
 }
 
+/// Selects entries as [`select`] does, for a single term: the name of an index, and the value in it.
+pub(crate) fn having<'a, 'q>(
+    view: &'a View,
+    name: &'q str,
+    value: &str,
+    namespace: Option<&str>,
+    found: impl FnMut(&'a RawEntry),
+) -> Result<(), &'q str> {
+    let index = view.index(name).filter(|_| !name.is_empty());
+    if let Some(entries) = index.ok_or(name)?.get(value) {
+        entries.within(namespace).for_each(found);
+    }
+    Ok(())
+}
+
 /// Returns the smallest set of candidates that an index has for a part of the query; the error names a missing index.
 fn narrowest<'a, 'q>(
     view: Option<&'a View>,
