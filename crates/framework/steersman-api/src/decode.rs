@@ -25,6 +25,7 @@ pub(crate) struct AnswerDecoder {
     kind: Kind,
     pub(crate) drop_managed_fields: bool,
     metadata_only: bool,
+    /// The field managers with applies that are recognised.
     pub(crate) managers: FieldManagers,
 }
 

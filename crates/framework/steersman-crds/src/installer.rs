@@ -33,6 +33,7 @@ pub(crate) struct Installer<'a> {
     pub(crate) authorities: Option<watch::Receiver<Option<String>>>,
     /// The time in which every API server notices a changed definition.
     pub(crate) settle: Duration,
+    /// Whether stored objects are migrated.
     pub(crate) is_migrated: bool,
 }
 

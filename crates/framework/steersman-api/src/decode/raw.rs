@@ -15,7 +15,9 @@ use crate::head::Conformity;
 /// The positions that a scan has found in an object and its metadata.
 #[derive(Debug, Default)]
 struct ObjectShape {
+    /// The position of the value of `apiVersion`.
     api_version: Option<Range<usize>>,
+    /// The position of the value of `kind`.
     kind: Option<Range<usize>>,
     /// The position of the value of `metadata`, if it is an object.
     metadata: Option<Range<usize>>,
