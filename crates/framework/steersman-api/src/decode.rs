@@ -37,7 +37,8 @@ pub(crate) trait WatchBody: Send {
     /// Returns the next complete event. An error ends the watch.
     fn next_event(&mut self) -> Option<Result<WatchEvent, Error>>;
 
-    /// Returns the last event of the body, if there is one; an error if the body ends inside an event.
+    /// Returns the last event of the body, if its line end is missing; an error if the body ends inside an event.
+    /// Frames (protobuf) never leave an event.
     fn finish(&mut self) -> Option<Result<WatchEvent, Error>>;
 }
 
