@@ -114,8 +114,6 @@ pub use key_state::{Identity, KeyState};
 pub use metrics::InformerMetrics;
 pub use options::{DecodeBatches, Failed, FailureAdvice, FirstVersion, InformerOptions, OnFailure};
 pub use state::{InformerState, Reason};
-#[doc(hidden)]
-pub use steersman_api::clock;
 pub use steersman_pack::Budget;
 pub use store::{EntryList, IndexedValue, LazyList, ObjectList, Store};
 pub use transform::Transform;
