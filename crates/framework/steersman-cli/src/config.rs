@@ -56,7 +56,8 @@ impl<T: OperatorSettings> Config<T> {
         let operator = read_operator(path, &text)?;
         let defaults = layer(&of_program(T::DEFAULTS)?)?.or(defaults()?);
         let mut lower = layer(&content.given)?.or(defaults);
-        // `ClientConfig` reads KUBECONFIG itself, because it may name several files: the variable precedes the file.
+        // `ClientConfig` reads KUBECONFIG itself, because the variable may name several files. It has priority over the
+        // file and the program's default.
         let has_variable = variable("KUBECONFIG").is_some_and(|value| !value.is_empty());
         lower.kubeconfig.take_if(|_| has_variable);
         // Settings of controllers from all sources are kept: `by_controller` lets the last value of a setting count.

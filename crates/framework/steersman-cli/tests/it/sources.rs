@@ -10,7 +10,7 @@ use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_cli::{Args, Config, Error, LogFormat, NoSettings, OperatorArgs, OperatorSettings};
 use steersman_manager::ManagerBuilder;
-use steersman_object::ObjectKey;
+use steersman_object::{ObjectKey, report};
 use tempfile::TempDir;
 
 /// The sources of a configuration: a command line, environment variables and a file.
@@ -467,6 +467,25 @@ async fn a_kubeconfig_and_a_context_are_chosen() {
         error.contains("three") && error.contains("one, two"),
         "{error}"
     );
+    // A default of the program counts, and KUBECONFIG goes before it.
+    let with_variable = Sources::new().variable("KUBECONFIG", "another.kubeconfig");
+    for (sources, counts) in [(Sources::new(), true), (with_variable, false)] {
+        let config = sources.read_as::<WithKubeconfig>(&[]).unwrap();
+        let error = config.connect().await.err();
+        let error = error.map(|error| report(&error).to_string());
+        let names_default = error.as_ref().is_some_and(|text| text.contains(ABSENT));
+        assert_eq!(names_default, counts, "{error:?}");
+    }
+}
+
+const ABSENT: &str = "default-of-the-program.kubeconfig";
+
+/// The settings of a program with a default for `--kubeconfig`: a file that does not exist.
+#[derive(Debug, Deserialize)]
+struct WithKubeconfig {}
+
+impl OperatorSettings for WithKubeconfig {
+    const DEFAULTS: &'static [(&'static str, &'static str)] = &[("kubeconfig", ABSENT)];
 }
 
 const KUBECONFIG: &str = r#"
