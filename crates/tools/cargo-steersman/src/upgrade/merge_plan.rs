@@ -15,7 +15,8 @@ pub(crate) enum MergeStep {
 }
 
 /// Decides about one file: `base` is the text generated before (`None` without a record), `present` is in the folder,
-/// and `new` is generated now. `merge` takes `base` and `present`, and returns `None` if their changes conflict.
+/// and `new` is generated now. `merge` merges the changes from `base` to `new` into the present text unless they
+/// conflict.
 pub(crate) fn step(
     base: Option<&str>,
     present: Option<&str>,
