@@ -10,7 +10,8 @@ use crate::definition::OwnKind;
 use crate::error::Error;
 use crate::options::Options;
 
-/// The maximal length of a program's name: a Service's name may have 63 characters, the longest suffix 13 of these.
+/// The maximal length of a program's name. The longest suffix of a derived name has 13 characters, and the name of a
+/// Service may have 63.
 const MOST: usize = 50;
 
 #[derive(Clone, Debug)]
@@ -90,7 +91,8 @@ impl Operator {
         operator
     }
 
-    /// Returns whether a manifest creates the namespace: only `<name>-system`, because others may hold other programs.
+    /// Returns whether the namespace is `<name>-system`. Any other namespace must exist, and no manifest creates it,
+    /// because it may hold more than the operator.
     pub(crate) fn owns_namespace(&self) -> bool {
         self.namespace == format!("{}-system", self.name) && self.namespace != "kube-system"
     }
