@@ -79,6 +79,7 @@ async fn on_this_machine(
     ended
 }
 
+/// Runs the operator with the cluster of a kubeconfig.
 async fn in_a_cluster(
     args: &DevArgs,
     project: Project,

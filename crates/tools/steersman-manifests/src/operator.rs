@@ -14,6 +14,7 @@ use crate::options::Options;
 /// Service may have 63.
 const MOST: usize = 50;
 
+/// The facts about one operator that all generators share.
 #[derive(Clone, Debug)]
 pub(crate) struct Operator {
     /// The name of the program, with which all names start.

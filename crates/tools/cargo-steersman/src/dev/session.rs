@@ -66,6 +66,7 @@ enum Turn {
     Changed(PathBuf),
     /// With `--once`: the samples are ready, and the operator has nothing to do.
     Ready,
+    /// The process of the operator has ended.
     Ended(Error),
     Restart,
     /// The session was interrupted, for example by ctrl-c.

@@ -25,6 +25,7 @@ pub(crate) fn step(
 ) -> MergeStep {
     match (base, present) {
         (None, None) => MergeStep::Make,
+        // The user has deleted the file.
         (Some(_), None) => MergeStep::Keep,
         (_, Some(present)) if present == new => MergeStep::Keep,
         (Some(base), Some(_)) if base == new => MergeStep::Keep,
