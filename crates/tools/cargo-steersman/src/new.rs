@@ -12,8 +12,8 @@ use crate::scaffold::{CrateSource, operator};
 use crate::screen::say;
 use crate::shell_words::path_word;
 
-/// The folder of the sources that this command was compiled from; `None` in a package of `cargo xtask dist`, which holds
-/// no path of the machine that made it.
+/// The folder of the sources that this command was compiled from; `None` in a package of `cargo xtask dist`, which
+/// holds no path of the machine that made it.
 const OWN_SOURCES: Option<&str> = match option_env!("CARGO_STEERSMAN_PACKED") {
     Some(_) => None,
     None => Some(concat!(env!("CARGO_MANIFEST_DIR"), "/../../..")),
