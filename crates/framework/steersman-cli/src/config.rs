@@ -320,7 +320,7 @@ impl<T> Config<T> {
         if let Some(namespace) = &flags.leader_election_namespace {
             election = election.namespace(namespace);
         }
-        // Always: each duration has a default.
+        // Each duration has a default, so all three are set.
         if let Some(lease) = flags.leader_election_lease_duration
             && let Some(renew) = flags.leader_election_renew_deadline
             && let Some(retry) = flags.leader_election_retry_period
