@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn a_group_without_a_name_or_with_an_unnamed_version_is_refused() {
         for (body, member) in [
-            (r#"{}"#, "name"),
+            ("{}", "name"),
             (r#"{"name": null, "versions": []}"#, "name"),
             (r#"{"name": "apps", "versions": [{}]}"#, "version"),
             (r#"{"name": "apps", "preferredVersion": {}}"#, "version"),
