@@ -39,7 +39,11 @@ pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
     envtest::check_address(&asked.base_url)?;
     let packing = Packing {
         time: time(root)?,
-        level: Compression::new(if asked.quick { 1 } else { 9 }),
+        level: if asked.quick {
+            Compression::fast()
+        } else {
+            Compression::best()
+        },
     };
     let out = root.join(&asked.out);
     let command_for = |platform: &Platform| match &asked.command {

@@ -200,7 +200,10 @@ fn host() -> Result<String, String> {
         .args(["--print", "host-tuple"])
         .output()
         .map_err(|error| format!("rustc could not be started: {error}"))?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    match String::from_utf8_lossy(&output.stdout).trim() {
+        "" => Err("rustc does not name its host with --print host-tuple".to_owned()),
+        host => Ok(host.to_owned()),
+    }
 }
 
 fn text(path: &Path) -> String {

@@ -67,7 +67,8 @@ impl Cluster {
             }
         }
         let cluster = Self { server };
-        // The server allocates memory for its first watch, which no measurement should include.
+        // Opens and closes a cache once before the measurements, because the server allocates
+        // memory for its first watch.
         for keep in [false, true] {
             let settings = Settings::new().keep_managed_fields(keep);
             let options = CacheOptions::new().defaults(settings);

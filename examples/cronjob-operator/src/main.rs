@@ -67,7 +67,8 @@ fn main() -> ExitCode {
     args.operator.exit_code(ended)
 }
 
-/// Makes the runtime. A paused clock, which works only without a network, jumps to the next timer when all tasks wait.
+/// Makes the runtime. On a paused clock timers fire as soon as no task has work, so that a minute of the schedule takes
+/// no time; that works only without a network.
 fn runtime(is_paused: bool) -> std::io::Result<Runtime> {
     if is_paused {
         let mut runtime = Builder::new_current_thread();

@@ -95,7 +95,8 @@ fn begin(cron: &CronJob, jobs: &[Arc<Job>], now: Timestamp) -> Timestamp {
 
 /// Returns the last scheduled time with a Job.
 ///
-/// The status lacks this time if the operator stopped before it wrote the status, and the Jobs if they were deleted.
+/// The status may lack the last one, if the operator stopped before it wrote the status. The Jobs may
+/// lack it, if they were deleted.
 pub(crate) fn last_scheduled(cron: &CronJob, jobs: &[Arc<Job>]) -> Option<Timestamp> {
     let status = cron.status.as_ref();
     let known = status.and_then(|status| status.last_schedule_time.as_ref());

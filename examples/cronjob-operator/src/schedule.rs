@@ -43,6 +43,7 @@ pub(crate) enum ScheduleError {
     TimeZone(String),
 }
 
+/// One of the five fields.
 struct Field {
     name: &'static str,
     min: u32,

@@ -33,7 +33,8 @@ pub struct EmbeddedServer<'a> {
 }
 
 impl Cluster {
-    /// Returns the configured cluster, or `server` if no cluster is configured or `is_embedded` is set.
+    /// Returns the configured cluster, or an API server in this process if none is configured or `is_embedded` asks for
+    /// the server.
     ///
     /// # Errors
     ///

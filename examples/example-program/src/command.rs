@@ -5,7 +5,8 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-/// Returns a command that starts a program with no variable but `HOME`, as a user without settings does.
+/// Returns a command that starts a program as a user without settings does: in an empty home directory, and with no
+/// other variable.
 pub fn command(program: &str, home: &Path) -> Command {
     let mut command = Command::new(program);
     command

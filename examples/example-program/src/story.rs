@@ -43,7 +43,8 @@ impl Story {
         }
     }
 
-    /// Tells the condition `Ready` of each object at the start, and its changes. `wish` is the text for one without it.
+    /// Tells the condition `Ready` of each object of a kind at the start, and each change of it. `wish` is the text for
+    /// an object without the condition.
     ///
     /// # Errors
     ///

@@ -175,7 +175,8 @@ impl Replicator {
         Ok(Written::Done)
     }
 
-    /// Forgets the checked copies that the cache lacks, now and then; those that it has not seen yet are read again.
+    /// Forgets the checked copies that the cache does not hold, now and then. A copy that the cache has not seen yet is
+    /// read once more.
     fn sweep(&self, cache: &Cache) {
         let Ok(informers) = cache.informers::<SecretMeta>() else {
             return;

@@ -19,7 +19,8 @@ use crate::website::{FINALIZER, Website};
 
 /// The ConfigMap with the addresses of all sites of a namespace.
 ///
-/// All sites share it and none owns it, so the finalizer removes a site from it instead of the garbage collector.
+/// No site owns it, because all sites share it. So the finalizer removes a site from it instead of
+/// the garbage collector.
 pub const DIRECTORY: &str = "website-directory";
 
 /// The index of websites by the name of the ConfigMap with their pages.

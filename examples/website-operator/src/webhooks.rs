@@ -26,7 +26,8 @@ use crate::website::{Website, conversions, crd};
 /// The name of the Service, of both webhook configurations, and of the Secret's prefix.
 pub const NAME: &str = "website-operator";
 
-/// Without the webhooks, both versions of the kind would lose the fields in which the versions differ.
+/// Both versions of the kind would be installed without the webhooks, and the fields in which the versions differ would
+/// be lost.
 #[derive(Debug, Error)]
 #[error(
     "the program cannot install both versions without its webhook: run again with --webhook-bind-address=:9443, or \
@@ -76,7 +77,8 @@ impl WebhookService {
             .inject_into_validating(NAME)
     }
 
-    /// Makes the API server call the webhooks. `manifest` has their Service in `namespace` and both configurations.
+    /// Makes the API server call the webhooks. The manifest has a Service in `namespace`, a configuration of mutating
+    /// webhooks and one of validating webhooks.
     ///
     /// # Errors
     ///

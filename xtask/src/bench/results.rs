@@ -5,7 +5,6 @@ use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::figure::Figure;
 use crate::files;
@@ -54,15 +53,20 @@ impl Results {
 
     /// Parses the content of a file. The caller puts the name of the file in front of the error.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        /// The part that all versions of the format have.
+        #[derive(Deserialize)]
+        struct Head {
+            format: u32,
+        }
         let broken = |error| format!("is not a file of results: {error}");
-        let results: Value = serde_json::from_str(text).map_err(broken)?;
-        let format = &results["format"];
-        if *format != FORMAT {
+        let head: Head = serde_json::from_str(text).map_err(broken)?;
+        if head.format != FORMAT {
+            let format = head.format;
             return Err(format!(
                 "has the format {format}, but this program reads {FORMAT}: move the file away and write a new one with --write"
             ));
         }
-        serde_json::from_value(results).map_err(broken)
+        serde_json::from_str(text).map_err(broken)
     }
 
     /// Replaces the file atomically: after an interrupt it holds either the old or the new content.

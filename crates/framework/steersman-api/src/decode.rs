@@ -25,6 +25,7 @@ pub(crate) struct AnswerDecoder {
     kind: Kind,
     pub(crate) drop_managed_fields: bool,
     metadata_only: bool,
+    /// The field managers with applies that are recognised.
     pub(crate) managers: FieldManagers,
 }
 
@@ -36,7 +37,8 @@ pub(crate) trait WatchBody: Send {
     /// Returns the next complete event. An error ends the watch.
     fn next_event(&mut self) -> Option<Result<WatchEvent, Error>>;
 
-    /// Returns the last event of the body, if there is one; an error if the body ends inside an event.
+    /// Returns the last event of the body, if its line end is missing; an error if the body ends inside an event.
+    /// Frames (protobuf) never leave an event.
     fn finish(&mut self) -> Option<Result<WatchEvent, Error>>;
 }
 

@@ -145,7 +145,7 @@ impl Coverage {
 
     /// Refuses reads of an uncached kind, and reads of a kind without a declaration if the options do not allow them.
     pub(crate) fn allows_read(&self, is_declared: bool) -> Result<(), Error> {
-        if !self.is_cached(|| is_declared) {
+        if !self.cached {
             return Err(Error::NotCached {
                 kind: self.kind.clone(),
             });
@@ -154,11 +154,19 @@ impl Coverage {
             return Ok(());
         }
         let kind = self.kind.gvk().kind();
-        if self.undeclared == Undeclared::Fail {
-            return Err(Error::NotDeclared {
-                kind: self.kind.clone(),
-                line: format!(".by_object::<{kind}>(ByObject::new())"),
-            });
+        match self.undeclared {
+            Undeclared::Start => {}
+            Undeclared::Live => {
+                return Err(Error::NotCached {
+                    kind: self.kind.clone(),
+                });
+            }
+            Undeclared::Fail => {
+                return Err(Error::NotDeclared {
+                    kind: self.kind.clone(),
+                    line: format!(".by_object::<{kind}>(ByObject::new())"),
+                });
+            }
         }
         let guarded = self.kind.gvk().group().is_empty() && GUARDED.contains(&kind);
         // CACHE-3: only a declaration starts a cluster-wide informer of Secrets or ConfigMaps.

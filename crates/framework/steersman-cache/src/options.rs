@@ -30,7 +30,7 @@ pub struct CacheOptions {
     pub(crate) linger: Option<Duration>,
     pub(crate) decoded_budget: Option<usize>,
     pub(crate) metrics: Option<CacheMetrics>,
-    #[debug(skip)]
+    #[debug("{:?}", on_watch_error.is_some())]
     pub(crate) on_watch_error: Option<OnWatchError>,
     pub(crate) seed: Option<u64>,
     pub(crate) objects: BTreeMap<Gvk, (Kind, ByObject)>,

@@ -56,7 +56,8 @@ impl<T: OperatorSettings> Config<T> {
         let operator = read_operator(path, &text)?;
         let defaults = layer(&of_program(T::DEFAULTS)?)?.or(defaults()?);
         let mut lower = layer(&content.given)?.or(defaults);
-        // `ClientConfig` reads KUBECONFIG itself, because it may name several files: the variable precedes the file.
+        // `ClientConfig` reads KUBECONFIG itself, because the variable may name several files. It has priority over the
+        // file and the program's default.
         let has_variable = variable("KUBECONFIG").is_some_and(|value| !value.is_empty());
         lower.kubeconfig.take_if(|_| has_variable);
         // Settings of controllers from all sources are kept: `by_controller` lets the last value of a setting count.
@@ -109,7 +110,8 @@ fn valid_part(given: &[Given]) -> SettingFlags {
     valid.fold(SettingFlags::default(), SettingFlags::or)
 }
 
-/// Removes empty values after all sources were read: without a namespace all are watched, and other settings are unset.
+/// Replaces empty values after all sources were read: an empty namespace means all namespaces, and an empty name or
+/// path means none.
 fn without_empty_values(mut flags: SettingFlags) -> SettingFlags {
     if let Some(namespaces) = &mut flags.namespace {
         namespaces.retain(|namespace| !namespace.is_empty());
@@ -145,7 +147,8 @@ impl<T> Config<T> {
         self.flags.log_level.as_deref().unwrap_or("info")
     }
 
-    /// Returns the handle of the log level after [`OperatorArgs::init_logging`](crate::OperatorArgs::init_logging).
+    /// Returns the handle of the log level, if [`OperatorArgs::init_logging`](crate::OperatorArgs::init_logging) was
+    /// called before the configuration was read.
     pub fn log(&self) -> Option<&LogLevel> {
         self.log.as_ref()
     }
@@ -160,7 +163,8 @@ impl<T> Config<T> {
         Console::new(self.log_format())
     }
 
-    /// Returns cache options with the namespaces to watch, which a program extends for [`ManagerBuilder::cache`].
+    /// Returns cache options with the namespaces to watch. A program extends them and passes them to
+    /// [`ManagerBuilder::cache`].
     pub fn cache_options(&self) -> CacheOptions {
         match self.namespaces() {
             [] => CacheOptions::new(),
@@ -214,11 +218,13 @@ impl<T> Config<T> {
         self
     }
 
-    /// Connects to the API server of `--kubeconfig` and `--context`, or else to that of [`ClientConfig::infer`].
+    /// Connects to the API server of `--kubeconfig` and `--context`; without these flags, as [`ClientConfig::infer`]
+    /// does.
     ///
     /// # Errors
     ///
-    /// [`Error::Connect`]: [`is_no_config`](Error::is_no_config) if no cluster is configured. No request is sent.
+    /// [`Error::Connect`]; [`is_no_config`](Error::is_no_config) is true if no cluster is configured. No request is
+    /// sent.
     ///
     /// # Cancel safety
     ///
@@ -238,7 +244,8 @@ impl<T> Config<T> {
     /// Makes the builder of a manager with all settings of the configuration. `name` is the program in the
     /// `User-Agent`, and in the field manager of its writes.
     ///
-    /// Later calls replace single settings. Options of the cache should extend [`cache_options`](Self::cache_options).
+    /// Later calls on the builder replace single settings. Options of the cache should extend
+    /// [`cache_options`](Self::cache_options).
     ///
     /// # Errors
     ///
@@ -313,7 +320,7 @@ impl<T> Config<T> {
         if let Some(namespace) = &flags.leader_election_namespace {
             election = election.namespace(namespace);
         }
-        // Always: each duration has a default.
+        // Each duration has a default, so all three are set.
         if let Some(lease) = flags.leader_election_lease_duration
             && let Some(renew) = flags.leader_election_renew_deadline
             && let Some(retry) = flags.leader_election_retry_period

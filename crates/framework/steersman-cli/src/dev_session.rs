@@ -1,6 +1,7 @@
 //! Driver: ends the program together with the `cargo steersman dev` that started it.
 
-/// Set by `cargo steersman dev` for its program, with a standard input that stays open while the command runs.
+/// The environment variable that `cargo steersman dev` sets for its program. The command keeps the program's standard
+/// input open while it runs.
 const STOP_WITH_INPUT: &str = "CARGO_STEERSMAN_STOP_WITH_INPUT";
 
 /// If `cargo steersman dev` started this process, stops it like SIGTERM when standard input closes. The system closes

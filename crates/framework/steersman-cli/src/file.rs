@@ -91,7 +91,8 @@ pub(crate) fn read_log_format(path: &Path, text: &str) -> Option<Given> {
     })
 }
 
-/// Returns whether a setting may be in a file. A file does not name itself, and has `controllers` for `controller`.
+/// Returns whether a setting may be in a file: not the path of the file itself, and not `controller`, because a file
+/// has these settings under `controllers`.
 pub(crate) fn is_key_of_file(key: &str) -> bool {
     !matches!(key, "config" | "controller")
 }

@@ -11,7 +11,8 @@ const RETURNED: &str = "kube_client::client::builder=off";
 pub(crate) const ALLOWED: &str = "write error, warn, info, debug, trace or off, or a list of levels with targets, such as \
      info,steersman_cache=debug; a target alone is no level";
 
-/// Returns the filter for a level or for directives, which may override `RETURNED`; `None` for any other text.
+/// Returns the filter for a level or for directives; `None` for any other text. A directive for the same target
+/// overrides `RETURNED`.
 ///
 /// A single word must be the name of a level. `EnvFilter` reads other words as targets, so that `warning` would silence
 /// every other line, and reads 1 as `error`, where zap reads `debug`.

@@ -223,7 +223,8 @@ impl<T: OperatorSettings> Program<T> {
         self
     }
 
-    /// Runs the program until SIGTERM or ctrl-c. Writes an error like [`OperatorArgs::exit_code`].
+    /// Runs the program with the command line of the process until SIGTERM or ctrl-c. Writes an error like
+    /// [`OperatorArgs::exit_code`].
     ///
     /// # Cancel safety
     ///

@@ -1,7 +1,7 @@
 //! Machine: fills in the namespace of a client that is limited to one namespace.
 //!
-//! A key, object or list that names another namespace is refused with [`Error::OtherNamespace`]. It stays unchanged if
-//! the client has no namespace or the kind is cluster-scoped.
+//! A key, object or list that names another namespace is refused with [`Error::OtherNamespace`]. A key, object or list
+//! stays unchanged if the client has no namespace or the kind is cluster-scoped.
 
 use std::borrow::Cow;
 
@@ -11,6 +11,11 @@ use crate::error::Error;
 use crate::options::ClientOptions;
 
 impl ClientOptions {
+    /// Returns the key with the client's namespace filled in.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OtherNamespace`] if the key names another namespace.
     pub(crate) fn key_in_namespace(
         &self,
         kind: &Kind,
@@ -25,6 +30,7 @@ impl ClientOptions {
         }
     }
 
+    /// Returns the object, in the client's namespace if the object names none.
     pub(crate) fn object_in_namespace<'a, K: Object>(
         &self,
         kind: &Kind,
@@ -40,6 +46,7 @@ impl ClientOptions {
         Ok(Cow::Owned(filled))
     }
 
+    /// Returns the list options, in the client's namespace if the client has one and the list options name none.
     pub(crate) fn list_in_namespace<'a>(
         &self,
         kind: &Kind,
@@ -54,6 +61,7 @@ impl ClientOptions {
         }
     }
 
+    /// Returns the namespace to fill in for a kind; `None` if the kind is cluster-scoped or the client has none.
     fn namespace_of(&self, kind: &Kind) -> Option<&str> {
         self.namespace.as_deref().filter(|_| kind.is_namespaced())
     }

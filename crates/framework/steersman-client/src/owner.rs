@@ -1,9 +1,7 @@
 //! Machine: sets, finds and removes owner references between typed objects.
 
 pub use steersman_object::owner::{
-    OwnerError, controller_of, has_controller, is_controlled_by, is_owned_by,
-    remove_controller as remove_controller_reference, remove_owner as remove_owner_reference,
-    set_controller,
+    OwnerError, controller_of, has_controller, is_controlled_by, is_owned_by, set_controller,
 };
 use steersman_object::{AsObject, Kind, Object, TypedObject, owner};
 
@@ -51,4 +49,41 @@ pub fn add_owner_reference<O: TypedObject, K: Object>(
     object: &mut K,
 ) -> Result<(), OwnerError> {
     owner::add_owner(owner, &Kind::of::<O>(), object)
+}
+
+/// Removes the owner references with the uid of `owner`; returns whether there was such a reference. Changes the local
+/// copy only.
+///
+/// A reference to a deleted object with the same name and another uid stays, for the garbage collector. The garbage
+/// collector deletes the object once all remaining owners are gone, but leaves an object without owner references
+/// alone.
+///
+/// # Examples
+///
+/// ```no_run
+/// # use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret};
+/// # async fn f(client: steersman_client::Client, owner: Deployment, secret: Secret) -> Result<(), steersman_client::Error> {
+/// use steersman_client::owner;
+///
+/// // The Secret shall outlive the Deployment.
+/// let release = |secret: &mut Secret| {
+///     owner::remove_owner_reference(&owner, secret);
+/// };
+/// client.modify(&secret, release).await?;
+/// # Ok(()) }
+/// ```
+pub fn remove_owner_reference<O: Object, K: Object>(
+    owner: &impl AsObject<O>,
+    object: &mut K,
+) -> bool {
+    owner::remove_owner(owner, object)
+}
+
+/// Removes the owner reference with the uid of `owner` if it is the controller reference; returns whether `owner`
+/// controlled the object. Changes the local copy only.
+pub fn remove_controller_reference<O: Object, K: Object>(
+    owner: &impl AsObject<O>,
+    object: &mut K,
+) -> bool {
+    owner::remove_controller(owner, object)
 }

@@ -134,10 +134,12 @@ impl Metrics {
             .set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
+    /// Returns the number of reconciles in progress.
     pub(crate) fn active(&self) -> usize {
         usize::try_from(self.active.get()).unwrap_or(0)
     }
 
+    /// Returns the number of reconciles that have ended.
     pub(crate) fn finished(&self) -> u64 {
         self.time.get_sample_count()
     }

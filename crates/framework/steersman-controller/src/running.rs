@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::{FutureExt as _, join_all};
+use steersman_api::clock::{at, now};
 use steersman_client::{Client, WriteObserver};
-use steersman_informer::clock::{at, now};
 use steersman_object::Kind;
 use steersman_workqueue::{Metrics as QueueMetrics, Queue};
 use tokio::time::{sleep, timeout};

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures::future::FutureExt;
 use prometheus::IntGauge;
-use steersman_informer::clock::now;
+use steersman_api::clock::now;
 use steersman_object::{Jitter, Kind, panic_text};
 use steersman_workqueue::{Causes, Queue, ShutDown, Ticket};
 use tokio::time::{Instant, timeout};

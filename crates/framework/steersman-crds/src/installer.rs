@@ -19,7 +19,7 @@ use crate::plan::plan;
 use crate::progress::{MigrationProgress, StoredObjects};
 use crate::release_history::ReleaseHistory;
 use crate::requests::CrdRequests;
-use crate::server_migration;
+use crate::server_migration::{self, ServerMigration};
 use crate::status::CrdPhase;
 use crate::status_board::CrdReport;
 use crate::version_difference::check_versions;
@@ -33,6 +33,7 @@ pub(crate) struct Installer<'a> {
     pub(crate) authorities: Option<watch::Receiver<Option<String>>>,
     /// The time in which every API server notices a changed definition.
     pub(crate) settle: Duration,
+    /// Whether stored objects are migrated.
     pub(crate) is_migrated: bool,
 }
 
@@ -274,11 +275,13 @@ impl Installer<'_> {
             let by_server =
                 server_migration::migrate(client, &self.mapper, definition, &kind, generation);
             match by_server.await? {
-                Ok(()) => return self.prune(&stored).await,
-                Err(reason) => info!(
-                    definition,
-                    reason, "the server does not migrate the objects: the operator does"
-                ),
+                ServerMigration::Succeeded => return self.prune(&stored).await,
+                ServerMigration::Unavailable(reason) => {
+                    info!(
+                        definition,
+                        reason, "the server does not migrate the objects: the operator does"
+                    );
+                }
             }
         }
         let mut migration = Migration::new(&self.requests, self.report, kind, stored.generation);

@@ -9,9 +9,13 @@ use steersman_object::{Gvk, Kind, ObjectKey, json_items, json_text};
 use tokio::time::{Instant, sleep};
 use tracing::info;
 
-/// The end of a migration by the server: every object is stored in the stored version, or the reason why the server does
-/// not migrate.
-pub(crate) type ServerMigration = Result<(), String>;
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ServerMigration {
+    /// Every object is stored in the stored version.
+    Succeeded,
+    /// The server does not migrate, for this reason.
+    Unavailable(String),
+}
 
 const GROUP: &str = "storagemigration.k8s.io";
 const KIND: &str = "StorageVersionMigration";
@@ -32,7 +36,7 @@ const LONGEST: usize = 220;
 ///
 /// # Errors
 ///
-/// The error of a failed request. A refusal of the server is in the [`ServerMigration`].
+/// The error of a failed request. If the server refuses the migration, the result is [`ServerMigration::Unavailable`].
 ///
 /// # Cancel safety
 ///
@@ -45,7 +49,8 @@ pub(crate) async fn migrate(
     generation: i64,
 ) -> Result<ServerMigration, Error> {
     let Some(migrations) = served(client, mapper).await? else {
-        return Ok(Err(format!("the server does not serve {KIND}")));
+        let problem = format!("the server does not serve {KIND}");
+        return Ok(ServerMigration::Unavailable(problem));
     };
     let prefix: String = definition.chars().take(LONGEST).collect();
     let key = ObjectKey::cluster_scoped(format!("{prefix}-{generation}"));
@@ -58,15 +63,20 @@ pub(crate) async fn migrate(
         ),
         Err(error) if error.is_already_exists() => {}
         Err(error) if error.is_transport() || error.is_throttled() => return Err(error),
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(error) => return Ok(ServerMigration::Unavailable(error.to_string())),
     }
     let (begun, mut last_line) = (Instant::now(), Instant::now());
     loop {
         let migration = match migrations.get_opt(&key).await {
             Ok(Some(migration)) => migration,
-            Ok(None) => return Ok(Err("the StorageVersionMigration was deleted".to_owned())),
+            Ok(None) => {
+                let problem = "the StorageVersionMigration was deleted".to_owned();
+                return Ok(ServerMigration::Unavailable(problem));
+            }
             // Without the permission to read the migration, the operator could not see its end.
-            Err(error) if error.is_forbidden() => return Ok(Err(error.to_string())),
+            Err(error) if error.is_forbidden() => {
+                return Ok(ServerMigration::Unavailable(error.to_string()));
+            }
             Err(error) => return Err(error),
         };
         if last_line.elapsed() >= BETWEEN_LINES {
@@ -81,13 +91,14 @@ pub(crate) async fn migrate(
         }
         let is = |kind: &str| condition(&migration.data, kind);
         let outcome = if is("Succeeded").is_some() {
-            Some(Ok(()))
+            Some(ServerMigration::Succeeded)
         } else if let Some(message) = is("Failed") {
             let problem = format!("the StorageVersionMigration failed: {message}");
-            Some(Err(problem))
+            Some(ServerMigration::Unavailable(problem))
         } else if is("Running").is_none() && begun.elapsed() >= UNTIL_BEGUN {
             let seconds = UNTIL_BEGUN.as_secs();
-            Some(Err(format!("the server began no migration in {seconds} s")))
+            let problem = format!("the server began no migration in {seconds} s");
+            Some(ServerMigration::Unavailable(problem))
         } else {
             None
         };

@@ -58,6 +58,7 @@ impl Boundaries {
         self.versions(name).get(version) == Some(&true)
     }
 
+    /// Returns whether a type is the same in all versions.
     pub(crate) fn is_constant(&self, name: &Ident) -> bool {
         !self.versions(name).contains(&true)
     }

@@ -126,6 +126,7 @@ impl History {
         Ok((history, rest))
     }
 
+    /// Returns whether the field or variant exists in a version.
     pub(crate) fn exists(&self, version: usize) -> bool {
         let is_added = self.added.as_ref().is_none_or(|added| added.at <= version);
         let removed = self.removed.as_ref();

@@ -12,7 +12,7 @@ pub(crate) type Children = Vec<ChildMember>;
 
 pub(crate) struct OwnedKind {
     pub(crate) kind: Kind,
-    pub(crate) list: ListChildren,
+    list: ListChildren,
 }
 
 type ListChildren =
@@ -24,6 +24,14 @@ impl OwnedKind {
             kind,
             list: |kind, owner, client| list::<K>(kind, owner, client).boxed(),
         }
+    }
+
+    pub(crate) async fn list(
+        &self,
+        owner: &SetOwner,
+        client: &Client,
+    ) -> Result<Children, ClientError> {
+        (self.list)(&self.kind, owner, client).await
     }
 }
 

@@ -17,8 +17,6 @@ use crate::readiness::Readiness;
 /// The number of attempts to delete a child that changes between the read and the delete.
 const DELETE_ATTEMPTS: u32 = 3;
 
-#[derive(derive_more::Debug)]
-#[debug("{kind} {key}")]
 pub(crate) struct ChildMember {
     pub(crate) kind: Kind,
     pub(crate) key: ObjectKey,

@@ -66,7 +66,7 @@ async fn leftovers(plan: &SetPlan, names: &[Name], client: &Client) -> Result<Ch
     };
     let reader = &reader;
     let lists = plan.kinds.iter().map(|kind| async move {
-        let listed = (kind.list)(&kind.kind, &plan.owner, reader).await;
+        let listed = kind.list(&plan.owner, reader).await;
         listed.map_err(|source| Error::Inventory {
             kind: kind.kind.clone(),
             owner: plan.owner.key(),

@@ -59,6 +59,7 @@ impl Schedule {
         }
     }
 
+    /// Returns the indexes of the children that a child is waiting for.
     pub(crate) fn waits_for(&self, index: usize) -> &[usize] {
         self.waits_for.get(index).map_or(&[], Vec::as_slice)
     }

@@ -1,5 +1,7 @@
 //! Handle: a desired set: the children that an owner shall have.
 
+use std::fmt;
+
 use steersman_client::Client;
 use steersman_object::{AsObject, Kind, Object, ObjectKey, OwnedKinds, TypedObject};
 
@@ -29,8 +31,6 @@ const AT_ONCE: usize = 8;
 ///
 /// After a drop of [`apply`](Self::apply), a sent request still completes, and no other is sent. The next run
 /// continues.
-#[derive(derive_more::Debug)]
-#[debug("DesiredSet {{ owner: {:?}, children: {:?}, .. }}", plan.owner, plan.members)]
 #[must_use = "nothing is applied before `apply`"]
 pub struct DesiredSet {
     plan: SetPlan,
@@ -136,5 +136,16 @@ impl DesiredSet {
 impl OwnedKinds for DesiredSet {
     fn owns<K: TypedObject>(self) -> Self {
         self.owns::<K>()
+    }
+}
+
+impl fmt::Debug for DesiredSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let children = self.plan.members.iter();
+        let names = children.map(|child| format!("{} {}", child.kind, child.key));
+        f.debug_struct("DesiredSet")
+            .field("owner", &self.plan.owner)
+            .field("children", &names.collect::<Vec<_>>())
+            .finish_non_exhaustive()
     }
 }

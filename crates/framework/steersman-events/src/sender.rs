@@ -15,6 +15,7 @@ use crate::series::{EventWrite, WriteVerb};
 use crate::shared::SharedPublisher;
 use crate::write_request::{meaning, request};
 
+/// The maximum number of concurrent requests.
 const CONCURRENT: usize = 4;
 
 /// How long the server may take until its response begins.

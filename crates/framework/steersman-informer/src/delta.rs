@@ -27,9 +27,6 @@ pub(crate) enum EventType {
     Deleted,
 }
 
-/// The number of live events that may wait for the store without being packed.
-const MOST_UNPACKED: usize = 16;
-
 /// The request through which an object arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IngestContext {
@@ -62,16 +59,6 @@ pub(crate) enum Delta {
     Resync,
 }
 
-impl IngestContext {
-    /// Returns whether an entry is packed on arrival, instead of after the delivery of its event. `queued` returns the
-    /// number of deltas that wait for the store.
-    ///
-    /// PACK-6: subscribers read a live event before it is packed, unless many deltas wait already.
-    pub(crate) fn packs_on_arrival(self, queued: impl FnOnce() -> usize) -> bool {
-        self.in_list || queued() >= MOST_UNPACKED
-    }
-}
-
 pub(crate) fn key_of(item: &DeltaItem) -> &ObjectKey {
     match item {
         Decoded::Good(entry) => entry.key(),
@@ -99,29 +86,5 @@ impl Delta {
             Self::Bookmark { .. } | Self::Resync => 0,
         };
         objects + size_of::<Self>()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // PACK-6
-    #[test]
-    fn pack_6_live_events_are_packed_on_arrival_only_behind_a_long_queue() {
-        for (in_list, queued, expected) in [
-            (true, 0, true),
-            (true, MOST_UNPACKED, true),
-            (false, 0, false),
-            (false, MOST_UNPACKED - 1, false),
-            (false, MOST_UNPACKED, true),
-        ] {
-            let arrived_as = IngestContext {
-                event_type: EventType::Added,
-                projection: Projection::Whole,
-                in_list,
-            };
-            assert_eq!(arrived_as.packs_on_arrival(|| queued), expected);
-        }
     }
 }

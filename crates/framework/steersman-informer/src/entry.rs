@@ -359,35 +359,3 @@ impl<K> Clone for Entry<K> {
         self.cast()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
-
-    use super::*;
-
-    fn map(name: &str, uid: &str, version: &str) -> ConfigMap {
-        let mut map = ConfigMap::default();
-        map.metadata.name = Some(name.to_owned());
-        map.metadata.uid = Some(uid.to_owned());
-        map.metadata.resource_version = Some(version.to_owned());
-        map
-    }
-
-    // STORE-6
-    #[test]
-    fn store_6_a_stored_version_that_arrives_again_is_not_held_twice() {
-        let stored: RawEntry = Entry::new(map("a", "u", "5")).cast();
-        for (arrived, expected) in [
-            (map("a", "u", "5"), true),
-            (map("a", "u", "6"), false),
-            (map("a", "v", "5"), false),
-            (map("b", "u", "5"), false),
-        ] {
-            assert_eq!(stored.is_of(&Head::of_meta(&arrived.metadata)), expected);
-        }
-        // Without a version, nothing tells that the object is the stored one.
-        let unversioned: RawEntry = Entry::new(map("a", "u", "")).cast();
-        assert!(!unversioned.is_of(&Head::of_meta(&map("a", "u", "").metadata)));
-    }
-}

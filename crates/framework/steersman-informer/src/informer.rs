@@ -118,7 +118,7 @@ impl<K: Object> Informer<K> {
     /// Indexes all labels, so that a list by labels visits only the objects that have them. Idempotent.
     pub fn index_labels(&self) {
         let index = Index::new(LABELS, Arc::new(|entry| Ok(label_values(entry))));
-        // The call fails only if the index exists already.
+        // Not by `add`, which refuses the empty name of this index. The call fails only if the index exists already.
         let _again = self.core().add_index(self.store.handle(), index);
     }
 

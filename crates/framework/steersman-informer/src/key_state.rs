@@ -15,6 +15,8 @@ pub struct KeyState {
 
 impl KeyState {
     /// Returns the state of one key of an informer that has applied all changes up to the version `applied`.
+    /// For tests of `steersman-client`.
+    #[doc(hidden)]
     pub fn new(applied: ResourceVersion, stored: Option<Identity>) -> Self {
         Self { applied, stored }
     }
@@ -40,7 +42,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Returns the identity of a stored object.
+    /// Returns the identity of a stored object. For tests of `steersman-client`.
+    #[doc(hidden)]
     pub fn new(uid: impl Into<String>, version: ResourceVersion, is_deleting: bool) -> Self {
         let uid = uid.into();
         Self {

@@ -71,8 +71,8 @@
 //! - [`store`]: the objects. `store::indexer` changes them with their views, `store::view` holds them as one Rust type,
 //!   and `store::query` selects the objects of a list, by an index of labels or of the user (`store::index`) if
 //!   possible.
-//! - `ingest`: the way of an object from the stream of the server to an entry. `ingest::entry_maker` makes the entries,
-//!   and `ingest::dictionary` trains dictionaries in the background.
+//! - `ingest`: the way of an object from the stream of the server to an entry. `ingest::plan` decides what becomes of
+//!   an object that arrives, and `ingest::dictionary` trains dictionaries in the background.
 //! - `reflector` lists and watches. `reflector::machine` decides each step, such as a list after a 410;
 //!   `reflector::failure` classifies failures as those of the kind or of an outage, `reflector::pauses` keeps a backoff
 //!   for each class, and `reflector::watch_activity` decides when a silent watch means a dead connection.
@@ -114,8 +114,6 @@ pub use key_state::{Identity, KeyState};
 pub use metrics::InformerMetrics;
 pub use options::{DecodeBatches, Failed, FailureAdvice, FirstVersion, InformerOptions, OnFailure};
 pub use state::{InformerState, Reason};
-#[doc(hidden)]
-pub use steersman_api::clock;
 pub use steersman_pack::Budget;
 pub use store::{EntryList, IndexedValue, LazyList, ObjectList, Store};
 pub use transform::Transform;

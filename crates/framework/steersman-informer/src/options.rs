@@ -54,16 +54,16 @@ pub struct InformerOptions {
     /// The metrics in which the informer counts. Default: none.
     pub metrics: Option<InformerMetrics>,
     /// Returns the advice that is logged when requests fail. Default: no advice.
-    #[debug(skip)]
+    #[debug("{:?}", failure_advice.is_some())]
     pub failure_advice: Option<FailureAdvice>,
     /// Reasons of failures of the first list that end by themselves, because this program installs the definition of
     /// the kind or converts its objects. These failures are logged as info. Default: none.
     pub expected_at_first: Vec<Reason>,
     /// Called after each failed request. Default: no hook.
-    #[debug(skip)]
+    #[debug("{:?}", on_failure.is_some())]
     pub on_failure: Option<OnFailure>,
     /// Returns the resource version that the first list must have reached. Default: any version.
-    #[debug(skip)]
+    #[debug("{:?}", first_version.is_some())]
     pub first_version: Option<FirstVersion>,
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Core {
     writer: Mutex<StoreWriter>,
     /// Serialises the creation of views and indexes, outside the writer's lock (VIEW-7). Locked before `writer`.
     view_creation: Mutex<()>,
-    /// One state for each part of the objects that readers may need, at the index `Projection as usize`.
+    /// One state for each part of the objects that readers may need, at the index that [`projection_index`] returns.
     states: [watch::Sender<InformerState>; 3],
     progress: watch::Sender<SyncProgress>,
     /// For each part of the objects that readers may need, whether the store was ever complete with it.
@@ -145,16 +145,16 @@ impl Core {
     }
 
     pub(crate) fn state(&self, needs: Projection) -> InformerState {
-        self.states[needs as usize].borrow().clone()
+        self.states[projection_index(needs)].borrow().clone()
     }
 
     pub(crate) fn state_changes(&self, needs: Projection) -> watch::Receiver<InformerState> {
-        self.states[needs as usize].subscribe()
+        self.states[projection_index(needs)].subscribe()
     }
 
     /// Returns whether the store was ever complete with this part of the objects. Takes no lock, for reads (STORE-7).
     pub(crate) fn has_synced(&self, needs: Projection) -> bool {
-        self.synced[needs as usize].load(Ordering::Acquire)
+        self.synced[projection_index(needs)].load(Ordering::Acquire)
     }
 
     /// Returns how much of each object the store holds; `None` before the first list.
@@ -211,6 +211,14 @@ fn whole(kind: &Kind) -> Projection {
         Projection::Whole
     } else {
         Projection::EveryField
+    }
+}
+
+fn projection_index(needs: Projection) -> usize {
+    match needs {
+        Projection::Metadata => 0,
+        Projection::Whole => 1,
+        Projection::EveryField => 2,
     }
 }
 

@@ -151,7 +151,7 @@ pub fn add_owner<O: Object, K: Object>(
     Ok(())
 }
 
-/// Removes the references with the uid of `owner` from the local copy `object`; returns whether there was a reference.
+/// Removes the references with the uid of `owner`; returns whether there was a reference.
 ///
 /// A reference to a deleted owner with the same name stays, for the garbage collector; [`set_controller`] and
 /// [`add_owner`] replace it. The garbage collector deletes an object when all its remaining owners are gone, but not an

@@ -63,9 +63,11 @@ struct AccessShared {
     last_error: Mutex<Option<Instant>>,
 }
 
-/// How long the user of a token, a permission and a refusal are cached.
+/// How long the user of a token is cached.
 const USER_KEPT: Duration = Duration::from_secs(60);
+/// How long a permission is cached.
 const PERMISSION_KEPT: Duration = Duration::from_secs(300);
+/// How long a refused permission is cached.
 const REFUSAL_KEPT: Duration = Duration::from_secs(30);
 /// The time limit of both reviews of a request, with retries. Prometheus gives up a scrape after 10 s by default; with
 /// a shorter limit, the failure is logged and the client gets a response.

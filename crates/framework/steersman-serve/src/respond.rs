@@ -70,7 +70,7 @@ where
     {
         return refused;
     }
-    let body = match route.largest_body {
+    let body = match route.largest_body() {
         None => Bytes::new(),
         Some(largest) => match Limited::new(body, largest).collect().await {
             Ok(body) => body.to_bytes(),

@@ -33,7 +33,7 @@ pub trait AccessControl: Send + Sync + 'static {
 /// A path with its handler.
 #[derive(Clone, derive_more::Debug)]
 #[debug(
-    "Route {{ path: {path:?}, is_prefix: {is_prefix}, largest_body: {largest_body:?}, \
+    "Route {{ path: {path:?}, is_prefix: {is_prefix}, methods: {methods:?}, \
      has_access_control: {}, .. }}",
     access.is_some()
 )]
@@ -41,10 +41,17 @@ pub trait AccessControl: Send + Sync + 'static {
 pub struct Route {
     path: String,
     is_prefix: bool,
-    /// The largest body in bytes, for a route of every method; `None` for GET and HEAD, without a body.
-    pub(crate) largest_body: Option<usize>,
+    methods: Methods,
     pub(crate) access: Option<Arc<dyn ErasedAccess>>,
     pub(crate) handler: Arc<dyn ErasedHandler>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Methods {
+    /// GET and HEAD; the body is not read.
+    Get,
+    /// Every method, with a body of at most `body` bytes.
+    Any { body: usize },
 }
 
 /// The routes of a server. A request to any other path gets a 404.
@@ -100,7 +107,7 @@ impl Route {
         Self {
             path: path.into(),
             is_prefix: false,
-            largest_body: None,
+            methods: Methods::Get,
             access: None,
             handler: Arc::new(handler),
         }
@@ -109,7 +116,7 @@ impl Route {
     /// Makes a route for every method, with bodies of at most `max_body` bytes. A larger body gets a 413.
     pub fn any(path: impl Into<String>, max_body: usize, handler: impl Handler) -> Self {
         Self {
-            largest_body: Some(max_body),
+            methods: Methods::Any { body: max_body },
             ..Self::get(path, handler)
         }
     }
@@ -132,8 +139,19 @@ impl Route {
         &self.path
     }
 
+    /// Returns the largest body in bytes; `None` if bodies are not read.
+    pub(crate) fn largest_body(&self) -> Option<usize> {
+        match self.methods {
+            Methods::Get => None,
+            Methods::Any { body } => Some(body),
+        }
+    }
+
     pub(crate) fn takes(&self, method: &Method) -> bool {
-        self.largest_body.is_some() || *method == Method::GET || *method == Method::HEAD
+        match self.methods {
+            Methods::Get => *method == Method::GET || *method == Method::HEAD,
+            Methods::Any { .. } => true,
+        }
     }
 }
 

@@ -59,7 +59,10 @@ struct Current {
 }
 
 /// A changed certificate in the files, with the TLS settings made from it.
-type ChangedPair = (Arc<PemPair>, Arc<ServerConfig>);
+struct ChangedPair {
+    pair: Arc<PemPair>,
+    config: Arc<ServerConfig>,
+}
 
 /// The time limit for reading the files; then the handshake uses the former certificate.
 const LONGEST_READ: Duration = Duration::from_secs(2);
@@ -302,7 +305,7 @@ impl Certificates {
         }
         drop(current);
         match pair.server_config(self.options.http2) {
-            Ok(config) => self.take(Some((pair, config))),
+            Ok(config) => self.take(Some(ChangedPair { pair, config })),
             Err(problem) => self.keep(&problem),
         }
     }
@@ -312,7 +315,7 @@ impl Certificates {
     fn take(&self, changed: Option<ChangedPair>) {
         let mut current = self.current.lock();
         current.problem = None;
-        let Some((pair, config)) = changed else {
+        let Some(ChangedPair { pair, config }) = changed else {
             return;
         };
         current.times = CertificateTimes::of_pem(&pair.chain);
@@ -363,7 +366,8 @@ fn changed_pair(
             return Ok(None);
         }
         let config = pair.server_config(http2)?;
-        Ok(Some((Arc::new(pair), config)))
+        let pair = Arc::new(pair);
+        Ok(Some(ChangedPair { pair, config }))
     };
     once().or_else(|_problem: String| once())
 }
@@ -419,7 +423,7 @@ mod tests {
             changed_pair(&present, false, read_of(reads))
         };
         let found = changed(&[&mixed, &new]).unwrap().unwrap();
-        assert!(*found.0 == new);
+        assert!(*found.pair == new);
         assert!(changed(&[&old]).unwrap().is_none());
         assert!(changed(&[&mixed, &old]).unwrap().is_none());
         assert!(changed(&[&mixed, &mixed]).is_err());

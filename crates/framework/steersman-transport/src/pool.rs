@@ -321,13 +321,7 @@ impl ConnectionPool {
                 let sender = self.shake_hands_1(id, dialed.io).await?;
                 Sender::Http1(Exclusive { sender, generation })
             }
-            Protocol::Http2 => {
-                let http2 = greet(dialed.io, self.runtime.clone(), self.options.pings()).await?;
-                let polled = Arc::clone(&http2.connection);
-                let ended = poll_fn(move |context| Pin::new(&mut *polled.lock()).poll(context));
-                self.runtime.spawn(attend(Arc::downgrade(self), id, ended));
-                Sender::Http2(http2)
-            }
+            Protocol::Http2 => self.shake_hands_2(id, dialed.io).await?,
         };
         let now = Instant::now().into_std();
         let mut state = self.state.lock();
@@ -381,6 +375,18 @@ impl ConnectionPool {
         self.runtime
             .spawn(attend(Arc::downgrade(self), id, connection));
         Ok(sender)
+    }
+
+    async fn shake_hands_2(
+        self: &Arc<Self>,
+        id: ConnectionId,
+        io: Box<dyn Io>,
+    ) -> Result<Sender, BoxError> {
+        let http2 = greet(io, self.runtime.clone(), self.options.pings()).await?;
+        let polled = Arc::clone(&http2.connection);
+        let ended = poll_fn(move |context| Pin::new(&mut *polled.lock()).poll(context));
+        self.runtime.spawn(attend(Arc::downgrade(self), id, ended));
+        Ok(Sender::Http2(http2))
     }
 
     fn next_id(&self) -> ConnectionId {

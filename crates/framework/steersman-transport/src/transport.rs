@@ -49,9 +49,11 @@ impl Transport {
         let mut options = self.options.clone();
         change(&mut options);
         Self {
+            config: self.config.clone(),
+            endpoint: Arc::clone(&self.endpoint),
             options,
+            shared: Mutex::default(),
             unchecked: Arc::clone(&self.unchecked),
-            ..Self::new(self.config.clone(), Arc::clone(&self.endpoint))
         }
     }
 

@@ -146,8 +146,7 @@ impl<T: Key> Machine<T> {
         self.held.push(HeldKey::new(slot, now));
         if let Some(metrics) = &self.metrics {
             let added = entry.added;
-            let waited = self.table.time_since(added, now);
-            metrics.inner.queue_duration.observe(waited.as_secs_f64());
+            metrics.waited(self.table.time_since(added, now));
         }
         if let Some(runs) = &mut self.runs {
             runs.begin(&key, now);
@@ -331,8 +330,7 @@ impl<T: Key> Machine<T> {
             *position = at;
         }
         if let Some(metrics) = &self.metrics {
-            let worked = now.saturating_duration_since(held.since);
-            metrics.inner.work_duration.observe(worked.as_secs_f64());
+            metrics.worked(now.saturating_duration_since(held.since));
         }
         held.again
     }
@@ -361,7 +359,7 @@ fn back_off<T: Key>(
     now: Instant,
 ) -> Duration {
     if let Some(metrics) = metrics {
-        metrics.inner.retries.inc();
+        metrics.retried();
     }
     limiter.delay(key, now)
 }

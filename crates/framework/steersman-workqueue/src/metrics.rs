@@ -27,7 +27,7 @@ const DEPTH_OVERFLOW: &str = "exceeded_cardinality_limit";
 #[derive(Clone, derive_more::Debug)]
 #[debug("Metrics {{ .. }}")]
 pub struct Metrics {
-    pub(crate) inner: Arc<QueueMetrics>,
+    inner: Arc<QueueMetrics>,
 }
 
 /// The values that are computed when the registry gathers metrics.
@@ -40,15 +40,15 @@ pub(crate) struct QueueSnapshot {
 
 type Probe = Box<dyn Fn() -> Option<QueueSnapshot> + Send + Sync>;
 
-pub(crate) struct QueueMetrics {
+struct QueueMetrics {
     depth: IntGaugeVec,
-    pub(crate) adds: IntCounter,
-    pub(crate) retries: IntCounter,
-    pub(crate) queue_duration: Histogram,
-    pub(crate) work_duration: Histogram,
+    adds: IntCounter,
+    retries: IntCounter,
+    queue_duration: Histogram,
+    work_duration: Histogram,
     unfinished: Gauge,
     longest: Gauge,
-    pub(crate) probe: Mutex<Option<Probe>>,
+    probe: Mutex<Option<Probe>>,
     labelled: Mutex<BTreeSet<i32>>,
 }
 
@@ -70,6 +70,26 @@ impl Metrics {
             .register(Box::new(Scrape(Arc::clone(&inner))))
             .map_err(error)?;
         Ok(Self { inner })
+    }
+
+    pub(crate) fn attach(&self, probe: Probe) {
+        *self.inner.probe.lock() = Some(probe);
+    }
+
+    pub(crate) fn added(&self) {
+        self.inner.adds.inc();
+    }
+
+    pub(crate) fn retried(&self) {
+        self.inner.retries.inc();
+    }
+
+    pub(crate) fn waited(&self, time: Duration) {
+        self.inner.queue_duration.observe(time.as_secs_f64());
+    }
+
+    pub(crate) fn worked(&self, time: Duration) {
+        self.inner.work_duration.observe(time.as_secs_f64());
     }
 }
 

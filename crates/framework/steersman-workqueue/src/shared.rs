@@ -68,8 +68,7 @@ impl<T: Key> SharedQueue<T> {
         });
         if let Some(metrics) = metrics {
             let weak = Arc::downgrade(&shared);
-            let probe = move || Some(weak.upgrade()?.snapshot());
-            *metrics.inner.probe.lock() = Some(Box::new(probe));
+            metrics.attach(Box::new(move || Some(weak.upgrade()?.snapshot())));
         }
         shared
     }

@@ -121,7 +121,8 @@ impl ChangeSet {
         self.write()
     }
 
-    /// Formats the new sources, and changed ones that were formatted before. Returns whether rustfmt is installed.
+    /// Formats the new sources, and the changed sources that were formatted before the change. Returns whether rustfmt
+    /// is installed.
     fn format(&mut self) -> bool {
         let formatted = |text: &String| formatted(&self.folder, &self.edition, text);
         let mut all = true;

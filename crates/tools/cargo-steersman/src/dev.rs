@@ -79,6 +79,7 @@ async fn on_this_machine(
     ended
 }
 
+/// Runs the operator with the cluster of a kubeconfig.
 async fn in_a_cluster(
     args: &DevArgs,
     project: Project,
@@ -86,18 +87,14 @@ async fn in_a_cluster(
     kubeconfig: PathBuf,
 ) -> Result<(), Error> {
     let cluster = RealCluster::find(args.real.context.as_deref()).await?;
-    let (place, access) = match cluster.context() {
-        Some(context) => (format!("context {context}"), format!("context {context}; ")),
-        None => ("of this Pod".to_owned(), String::new()),
-    };
-    confirm(
-        &format!("the cluster {} ({place})", cluster.url()),
-        args.real.yes,
-    )?;
+    confirm(&cluster.to_string(), args.real.yes)?;
     let heading = Heading {
         name: project.name.clone(),
         server: cluster.url(),
-        access: access + "the objects stay in the cluster",
+        access: match cluster.context() {
+            Some(context) => format!("context {context}; the objects stay in the cluster"),
+            None => "the objects stay in the cluster".to_owned(),
+        },
         is_embedded: false,
     };
     let place = SessionPlace {

@@ -9,6 +9,9 @@ use steersman_testenv::apiserver::manifests::ManifestError;
 
 use crate::plural::plural;
 
+/// Why a command failed.
+///
+/// `Display` prints one level; `source` has the causes.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// A name is not allowed; `rule` says which names are.
@@ -124,6 +127,7 @@ pub(crate) enum Error {
     Unhealthy { program: String, problems: usize },
     #[error("{} does not exist: --samples takes the file or folder of the objects to apply", .0.display())]
     NoSamples(PathBuf),
+    /// The samples are a file that only kustomize reads.
     #[error(
         "{} is no object: apply what it makes with `kubectl apply --kustomize`, or name a folder", .0.display()
     )]
@@ -152,6 +156,7 @@ pub(crate) enum Error {
     NotConfirmed(String),
     #[error("interrupted before {0}")]
     Interrupted(&'static str),
+    /// The operator does not declare the kind. `known` lists the kinds that it declares.
     #[error(
         "src/api declares no kind {kind}: {}, or add it with `cargo steersman add kind {kind}`",
         match known.is_empty() {

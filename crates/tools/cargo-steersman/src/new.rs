@@ -12,7 +12,8 @@ use crate::scaffold::{CrateSource, operator};
 use crate::screen::say;
 use crate::shell_words::path_word;
 
-/// The folder of this command's sources; `None` in a package of `cargo xtask dist`, which holds no path of its builder.
+/// The folder of the sources that this command was compiled from; `None` in a package of `cargo xtask dist`, which
+/// holds no path of the machine that made it.
 const OWN_SOURCES: Option<&str> = match option_env!("CARGO_STEERSMAN_PACKED") {
     Some(_) => None,
     None => Some(concat!(env!("CARGO_MANIFEST_DIR"), "/../../..")),
@@ -69,7 +70,9 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the packages from the lock file that the operator does not need. Ignores a failure: the build reports it.
+/// Removes the packages from the lock file that the operator does not need.
+///
+/// Ignores a failure: the first build removes the same packages, or reports the reason of the failure.
 fn prune_lock(folder: &Path) {
     let words = ["update", "--workspace", "--offline", "--quiet"];
     let _ = silent(Command::new(cargo()).args(words).current_dir(folder));

@@ -11,6 +11,7 @@ use crate::command_line::ProgramArgs;
 use crate::error::Error;
 use crate::shell_words::shell_word;
 
+/// The crate of an operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Project {
     /// The folder that contains `Cargo.toml`.

@@ -8,9 +8,11 @@ pub(crate) const RECORD: &str = ".steersman.toml";
 
 const HEAD: &str = "# What `cargo steersman new` made, so that `upgrade` knows what was changed since. Commit this file.\n";
 
-/// What the last `new` or `upgrade` made: the version of the command, and the texts of the files that upgrades change.
+/// The record of the last `new` or `upgrade`: the version of the command, and the texts of the files that upgrades
+/// change.
 ///
-/// An upgrade merges a file with its recorded text, for which a hash would not do.
+/// The record stores texts and not hashes, because an upgrade merges a file with its recorded text. It is a separate
+/// file, because users write `[package.metadata.steersman]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) version: String,

@@ -166,7 +166,8 @@ fn has_changes(folder: &Path) -> bool {
     output.is_ok_and(|output| output.status.success() && !output.stdout.is_empty())
 }
 
-/// Merges the changes from `base` to `new` into the present text; `None` for conflicting changes, or without git.
+/// Merges the changes from `base` to `new` into the present text, with git. `None` if the changes conflict or git is
+/// missing.
 fn merged(present: &str, base: &str, new: &str) -> Option<String> {
     let folder = tempfile::tempdir().ok()?;
     let texts = [("present", present), ("base", base), ("new", new)];

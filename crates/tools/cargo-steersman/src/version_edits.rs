@@ -233,7 +233,8 @@ struct NewestNames<'a> {
 }
 
 impl NewestNames<'_> {
-    /// Visits an import in the module `parent`: modules of other crates are named after versions, too.
+    /// Visits an import in the module `parent`, because other modules, such as those of Kubernetes, have names of
+    /// versions, too.
     fn import(&mut self, tree: &UseTree, parent: Option<&Ident>) {
         let is_own = parent.is_none_or(|parent| parent == self.module || parent == "self");
         match tree {

@@ -54,7 +54,8 @@ pub(crate) fn call(server: &ApiServer, webhooks: &WebhookServer) -> Result<(), H
     Ok(())
 }
 
-/// DEF-7: warns about each definition, also of another operator, with different versions and no webhook.
+/// DEF-7: warns about each definition with different versions and no webhook. Only the operator's own definitions need
+/// conversions among its webhooks.
 pub(crate) fn warn_of_unconverted(server: &ApiServer) {
     for definition in server.list(DEFINITIONS, "") {
         if let Err(Error::Unconverted {

@@ -97,14 +97,16 @@ impl OperatorTest {
         self
     }
 
-    /// Sets the embedded server. The default is a new one with RBAC that simulates no controllers of workloads.
+    /// Sets the embedded server, for a test that runs on one. The default is a new server with RBAC that simulates no
+    /// controllers of workloads.
     pub fn server(mut self, server: ApiServer) -> Self {
         self.env = self.env.server(server);
         self
     }
 
     /// Lets environment variables choose the server, like [`TestEnv::start`]: the embedded server over HTTPS, real
-    /// binaries, or an existing cluster. The clock must not be paused. Default: the embedded server in this process.
+    /// binaries, or an existing cluster. The clock must not be paused then. By default, the embedded server runs in
+    /// this process.
     pub fn over_network(mut self) -> Self {
         self.is_in_process = false;
         self
@@ -116,7 +118,8 @@ impl OperatorTest {
         self
     }
 
-    /// Limits the operator's cache to the namespace of the test, for an existing cluster with other objects.
+    /// Limits the operator's cache to the namespace of the test, so that the operator ignores other objects of an
+    /// existing cluster.
     pub fn in_own_namespace(mut self) -> Self {
         self.is_in_own_namespace = true;
         self
@@ -137,7 +140,8 @@ impl OperatorTest {
     /// file are lost. A test that fails before `stop` adds nothing, and neither does a test without the embedded
     /// server, which alone logs requests (HARNESS-4).
     ///
-    /// The permissions are those of [`rbac_needed`](RunningOperator::rbac_needed). Several tests may add to a file.
+    /// The permissions are those of [`rbac_needed`](RunningOperator::rbac_needed). Several tests and test programs may
+    /// add to a file at the same time.
     pub fn observe_rbac(mut self, path: impl Into<PathBuf>) -> Self {
         self.plan.rbac_file = Some(path.into());
         self

@@ -11,7 +11,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Returns a client with all permissions, not the operator's. It has no cache: read with [`live`](Client::live).
+    /// Returns a client with all permissions. It is not the operator's client and has no cache: read with
+    /// [`live`](Client::live).
     pub fn client(&self) -> &Client {
         &self.client
     }

@@ -23,7 +23,8 @@ static MERGE: Mutex<()> = Mutex::new(());
 ///
 /// # Errors
 ///
-/// [`HarnessError::RbacFile`], and [`HarnessError::RbacSyntax`] for a file that is no list of rules. The file stays.
+/// [`HarnessError::RbacFile`], and [`HarnessError::RbacSyntax`] for a file that is not a list of rules. The file is
+/// unchanged then.
 pub(crate) fn merge(path: &Path, seen: RbacRules) -> Result<(), HarnessError> {
     let failed = |source| HarnessError::RbacFile {
         path: path.to_owned(),
@@ -66,7 +67,8 @@ fn real_path(path: &Path) -> io::Result<PathBuf> {
     Ok(fs::canonicalize(folder.unwrap_or(Path::new(".")))?.join(name))
 }
 
-/// Locks a path against merges of other processes, with a file elsewhere: the file at the path itself is replaced.
+/// Locks a path against merges of other processes. The lock is on a separate file in the temporary folder, because the
+/// file at the path is replaced.
 fn lock(path: &Path) -> io::Result<File> {
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);

@@ -34,7 +34,8 @@ impl RequestsSince {
         self.server.requests().matching(counts)
     }
 
-    /// Returns the rules that the requests since the start need, without requests that impersonate a user.
+    /// Returns the rules that the requests since the start need. A request that impersonates a user is skipped, because
+    /// it needs that user's permissions.
     pub(crate) fn rules(&self) -> RbacRules {
         RbacRules::requested(&self.server, |record| {
             record.sequence >= self.first && record.impersonated_by.is_none()

@@ -14,8 +14,9 @@ use crate::random_object;
 
 /// A check of conversions with random objects.
 ///
-/// Objects are made from the schemas of the definition, with the API server's defaults, and are repeatable by their
-/// seed. Each object is converted to every other version and back, and one in ten through several versions.
+/// Objects are made from the schemas of the definition, with the API server's defaults. Each object is converted to
+/// every other version and back, and one in ten through several versions. An object depends only on its seed, so that a
+/// failure can be repeated.
 ///
 /// Kept fields hide a field that a conversion forgets. To find such fields, check [`Conversions::without_kept_fields`],
 /// and remove the fields that another version cannot hold in [`adjust`](Self::adjust).

@@ -100,7 +100,8 @@ impl RunningOperator {
         self.around.env.server()
     }
 
-    /// Returns a client with all permissions, not the operator's. It has no cache: read with [`live`](Client::live).
+    /// Returns a client with all permissions. It is not the operator's client and has no cache: read with
+    /// [`live`](Client::live).
     pub fn client(&self) -> &Client {
         &self.around.prepared.client
     }
@@ -131,7 +132,8 @@ impl RunningOperator {
         self.server().map(requests_sent)
     }
 
-    /// Returns the smallest ClusterRole that permits the operator's requests so far, as YAML.
+    /// Returns the smallest ClusterRole that permits the operator's requests so far, as YAML, to be compared with a
+    /// file.
     ///
     /// Unlike [`TestEnv::rbac_needed`], it ignores requests before the start of the operator, and requests that
     /// impersonate a user and need that user's permissions. Requests of other clients in the test count, except for
@@ -155,10 +157,12 @@ impl RunningOperator {
         self.around.env.expect(what)
     }
 
-    /// Waits until the operator is steady, and returns the number of reconciles since it was last steady or started.
+    /// Waits until the operator is steady, and returns the number of reconciles since it was last steady, or since its
+    /// start.
     ///
     /// The operator is steady after a [quiet time](crate::OperatorTest::quiet_for), by default 1 s, in which no
-    /// reconcile waited, ran or ended, and the embedded server stored no change (HARNESS-1). A paused clock skips it.
+    /// reconcile waited, ran or ended, and the embedded server stored no change (HARNESS-1). On a paused clock, this
+    /// takes no real time.
     ///
     /// # Errors
     ///
@@ -267,7 +271,8 @@ impl RunningOperator {
         Ok(())
     }
 
-    /// Stops the operator until the next [`restart`](Self::restart). The operator's watches miss changes in between.
+    /// Stops the operator until the next [`restart`](Self::restart). No watch of the operator reports changes in
+    /// between.
     ///
     /// # Errors
     ///
@@ -280,8 +285,9 @@ impl RunningOperator {
         self.process.halt().await
     }
 
-    /// Ends the test: stops the operator, adds its permissions to the file of `observe_rbac`, deletes the namespace on
-    /// an existing cluster, and stops the environment.
+    /// Ends the test: stops the operator, adds its permissions to the file of
+    /// [`observe_rbac`](crate::OperatorTest::observe_rbac), deletes the namespace on an existing cluster, and stops the
+    /// environment.
     ///
     /// # Errors
     ///
@@ -305,7 +311,8 @@ impl RunningOperator {
         Ok(self.around.env.stop().await?)
     }
 
-    /// Adds the operator's permissions to the file that the test names, if the server has a log (HARNESS-4).
+    /// Adds the operator's permissions to the file of observed permissions, if the test names a file and the server has
+    /// a log (HARNESS-4).
     fn add_permissions(&self) -> Result<(), HarnessError> {
         let (Some(path), Some(log)) = (&self.around.plan.rbac_file, &self.permissions) else {
             return Ok(());

@@ -118,7 +118,8 @@ fn condition(path: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns a template with its source in a template comment: if its condition is false, the file has to be empty.
+/// Returns a template with its source in a template comment. A YAML comment would leave an empty object in a release in
+/// which the condition of the file is false.
 fn template(from: &str, body: &str) -> String {
     format!("{{{{- /* {} */ -}}}}\n{body}", source(from))
 }

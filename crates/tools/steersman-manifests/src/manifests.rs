@@ -13,7 +13,8 @@ use crate::{crds, helm, install, rbac, role_grant, webhooks, workload};
 
 /// The manifests of one operator, as files.
 ///
-/// All names start with the name of the program, which finds its Service and webhook configurations by this very name.
+/// All names start with the name of the program. The Service and the webhook configurations have exactly this name,
+/// because the program looks for them by name.
 #[derive(Clone, Debug)]
 pub struct Manifests {
     operator: Operator,
@@ -38,8 +39,9 @@ impl Manifests {
         })
     }
 
-    /// Returns the namespace that must exist before the manifests are applied; `None` for `<name>-system`. Manifests
-    /// create no other one: the label `pod-security.kubernetes.io/enforce` would affect whatever else it contains.
+    /// Returns the namespace that must exist before the manifests are applied; `None` for `<name>-system`, which the
+    /// manifests create. They create no other namespace: its label `pod-security.kubernetes.io/enforce` would affect
+    /// whatever else it contains.
     pub fn required_namespace(&self) -> Option<&str> {
         let operator = &self.operator;
         (!operator.owns_namespace()).then_some(&operator.namespace)
@@ -75,7 +77,8 @@ impl Manifests {
         grants(&self.operator, self.rules.set())
     }
 
-    /// Returns the configurations of defaulters and validators, without the authority that the leader injects.
+    /// Returns the webhook configurations, without the authority that the leader injects; empty if the program has
+    /// neither a defaulter nor a validator.
     pub fn webhook_configurations(&self) -> Vec<Value> {
         webhooks::configurations(&self.operator)
     }
@@ -109,7 +112,8 @@ impl Manifests {
         files
     }
 
-    /// Returns `dist/install.yaml` for `kubectl apply -f`: all objects except those of the Prometheus operator's kinds.
+    /// Returns `dist/install.yaml`: all objects for `kubectl apply -f` in one file, except for the kinds of the
+    /// Prometheus operator.
     pub fn install(&self) -> Files {
         install::files(&self.operator, &self.kustomize())
     }

@@ -10,9 +10,11 @@ use crate::definition::OwnKind;
 use crate::error::Error;
 use crate::options::Options;
 
-/// The maximal length of a program's name: a Service's name may have 63 characters, the longest suffix 13 of these.
+/// The maximal length of a program's name. The longest suffix of a derived name has 13 characters, and the name of a
+/// Service may have 63.
 const MOST: usize = 50;
 
+/// The facts about one operator that all generators share.
 #[derive(Clone, Debug)]
 pub(crate) struct Operator {
     /// The name of the program, with which all names start.
@@ -90,7 +92,8 @@ impl Operator {
         operator
     }
 
-    /// Returns whether a manifest creates the namespace: only `<name>-system`, because others may hold other programs.
+    /// Returns whether the namespace is `<name>-system`. Any other namespace must exist, and no manifest creates it,
+    /// because it may hold more than the operator.
     pub(crate) fn owns_namespace(&self) -> bool {
         self.namespace == format!("{}-system", self.name) && self.namespace != "kube-system"
     }

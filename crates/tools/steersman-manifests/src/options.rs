@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Options {
-    /// The namespace of the operator, which must exist. Default: `<name>-system`, which the manifests create.
+    /// The namespace of the operator. The default is `<name>-system`, which the manifests create; another namespace
+    /// must exist.
     pub namespace: Option<String>,
     /// The image of the operator. Default: `<name>:<version>`.
     pub image: Option<String>,
@@ -24,9 +25,11 @@ pub struct Options {
     /// With namespaces, rules for namespaced kinds are in a Role in each namespace. The `ClusterRole` has the rules for
     /// cluster-scoped kinds, for definitions, and for migrating stored objects of kinds with several versions.
     pub namespaces: Vec<String>,
-    /// The number of replicas; by default 2. A single one has no `PodDisruptionBudget`, which would block drains.
+    /// The number of replicas; by default 2, of which one leads. A single replica has no `PodDisruptionBudget`, which
+    /// would block the drain of its node.
     pub replicas: u32,
-    /// Whether `config/default` includes `config/prometheus`, which needs the Prometheus operator; off by default.
+    /// Whether `config/default` includes `config/prometheus`; off by default, because the cluster needs the kinds of
+    /// the Prometheus operator.
     pub prometheus: bool,
     /// Whether `config/default` and the installer include `config/network-policy`; off by default.
     pub network_policy: bool,

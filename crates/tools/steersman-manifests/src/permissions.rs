@@ -15,7 +15,8 @@ use crate::rule_set::RuleSet;
 /// The built-in kinds of Kubernetes.
 static BUILT_IN: LazyLock<Vec<Resource>> = LazyLock::new(built_in);
 
-/// Cluster-scoped resources that no stable API serves by default, or that only rules name, such as users and signers.
+/// Cluster-scoped resources that no stable API serves by default, or that only exist in rules: users to impersonate,
+/// and signers to approve for.
 const OTHERS: &[(&str, &str)] = &[
     ("", "groups"),
     ("", "users"),
@@ -66,7 +67,8 @@ pub(crate) fn of_account(
     (everywhere, by_namespace)
 }
 
-/// MANIFEST-4: divides rules into those for all namespaces, and those for the namespaces of a limited kind's cache.
+/// MANIFEST-4: divides rules by scope: those for all namespaces, and those for the namespaces in which the cache holds
+/// the kind.
 fn limited(operator: &Operator, rules: RuleSet) -> (RuleSet, Vec<(String, RuleSet)>) {
     let mut by_namespace = Vec::new();
     let mut rest = rules;

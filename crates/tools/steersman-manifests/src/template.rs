@@ -10,8 +10,9 @@ mod tests;
 const REPLICAS: &str = "${replicas}";
 
 /// Replaces `${name}`, `${namespace}`, `${version}`, `${image}`, `${replicas}` and `${watched}`. A fact that is a whole
-/// value or list item is quoted where YAML needs it, because a name such as `123` or `true` is a text. Lines behind `?`
-/// and a condition (`watched`, `definitions`, `webhooks`, `certmanager`) are kept only if the condition holds.
+/// value or list item is quoted where YAML needs it, because a name such as `123` or `true` is a text. A line that
+/// starts with `?` and a condition (`watched`, `definitions`, `webhooks`, `certmanager`) is kept only if the condition
+/// holds.
 pub(crate) fn fill(template: &str, operator: &Operator) -> String {
     let facts = [
         ("${name}", operator.name.clone()),

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::Method;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use steersman_object::{ListOptions, Object, ObjectKey, json_error_position};
@@ -295,11 +294,18 @@ fn read_keys(_: &RequestInfo, body: &Bytes) -> Result<Vec<ObjectKey>, Error> {
     #[derive(Deserialize)]
     struct ListItem {
         #[serde(default)]
-        metadata: ObjectMeta,
+        metadata: Meta,
+    }
+    /// The two members that are read; those of an `ObjectMeta`, such as the managed fields, are skipped.
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Meta {
+        name: String,
+        namespace: String,
     }
     let list = serde_json::from_slice::<List>(body).map_or_else(|_| Vec::new(), |list| list.items);
-    let keys = list.iter().map(|item| ObjectKey::of_meta(&item.metadata));
-    Ok(keys.collect())
+    let key = |item: ListItem| ObjectKey::namespaced(item.metadata.namespace, item.metadata.name);
+    Ok(list.into_iter().map(key).collect())
 }
 
 fn encode(info: &RequestInfo, body: &impl Serialize) -> Result<Vec<u8>, Error> {

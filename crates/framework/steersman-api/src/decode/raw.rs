@@ -15,7 +15,9 @@ use crate::head::Conformity;
 /// The positions that a scan has found in an object and its metadata.
 #[derive(Debug, Default)]
 struct ObjectShape {
+    /// The position of the value of `apiVersion`.
     api_version: Option<Range<usize>>,
+    /// The position of the value of `kind`.
     kind: Option<Range<usize>>,
     /// The position of the value of `metadata`, if it is an object.
     metadata: Option<Range<usize>>,
@@ -74,10 +76,12 @@ pub(crate) fn prepare<'a>(raw: &'a [u8], gvk: &Gvk, drop_managed_fields: bool) -
     let metadata = shape.metadata.filter(|_| shape.plain);
     let cut = shape.managed_fields.filter(|_| drop_managed_fields);
     let typed = shape.api_version.is_some() && shape.kind.is_some();
-    let open = raw.iter().position(|byte| *byte == b'{');
-    let Some(open) = open.filter(|_| !typed || cut.is_some()) else {
+    let Some(open) = raw.iter().position(|byte| *byte == b'{') else {
         return as_it_is(metadata, foreign);
     };
+    if typed && cut.is_none() {
+        return as_it_is(metadata, foreign);
+    }
     let (head, rest) = raw.split_at(open + 1);
     let mut added = Vec::new();
     if shape.api_version.is_none() {

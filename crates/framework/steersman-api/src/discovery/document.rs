@@ -1,8 +1,8 @@
 //! Machine: parses the discovery documents of a server.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList, ObjectMeta};
-use kube_core::discovery::v2::GroupVersionKind;
 use serde::Deserialize;
+use serde::de::Error as _;
 use steersman_object::{Gvk, Kind, Scope};
 
 /// A kind in one version, as the server serves it.
@@ -76,13 +76,18 @@ struct RawAggregatedVersion {
 #[serde(rename_all = "camelCase")]
 struct RawAggregatedResource {
     resource: String,
-    response_kind: Option<GroupVersionKind>,
+    response_kind: Option<RawKind>,
     scope: Option<String>,
     singular_resource: Option<String>,
     verbs: List<String>,
     short_names: List<String>,
     categories: List<String>,
     subresources: List<RawSubresource>,
+}
+
+#[derive(Deserialize)]
+struct RawKind {
+    kind: String,
 }
 
 #[derive(Deserialize)]
@@ -96,12 +101,9 @@ pub(crate) fn index(body: &[u8]) -> Result<DiscoveryIndex, serde_json::Error> {
     if raw.kind == "APIGroupDiscoveryList" {
         return Ok(aggregated(raw.items.unwrap_or_default()));
     }
-    let mut groups: Vec<GroupDocument> = raw
-        .groups
-        .into_iter()
-        .flatten()
-        .map(GroupDocument::new)
-        .collect();
+    let groups = raw.groups.into_iter().flatten();
+    let mut groups: Vec<GroupDocument> =
+        groups.map(GroupDocument::new).collect::<Result<_, _>>()?;
     if let Some(versions) = raw.versions {
         let name = String::new();
         groups.push(GroupDocument { name, versions });
@@ -111,7 +113,7 @@ pub(crate) fn index(body: &[u8]) -> Result<DiscoveryIndex, serde_json::Error> {
 
 /// Parses the answer of `/apis/GROUP`.
 pub(crate) fn group(body: &[u8]) -> Result<GroupDocument, serde_json::Error> {
-    Ok(GroupDocument::new(serde_json::from_slice(body)?))
+    GroupDocument::new(serde_json::from_slice(body)?)
 }
 
 /// Parses the answer of `/apis/GROUP/VERSION`.
@@ -128,6 +130,8 @@ pub(crate) fn version(
             parts.push((parent.to_owned(), part.to_owned()));
             continue;
         }
+        present(&resource.name, "name")?;
+        present(&resource.kind, "kind")?;
         let gvk = Gvk::new(group, version, &resource.kind);
         served.push(ServedResource {
             kind: Kind::new(gvk, &resource.name, scope(resource.namespaced)),
@@ -177,8 +181,20 @@ fn scope(namespaced: bool) -> Scope {
     }
 }
 
+/// Checks that a required member is not empty: the types of Kubernetes read an absent member as an empty text.
+fn present(value: &str, member: &'static str) -> Result<(), serde_json::Error> {
+    match value {
+        "" => Err(serde_json::Error::missing_field(member)),
+        _ => Ok(()),
+    }
+}
+
 impl GroupDocument {
-    fn new(group: APIGroup) -> Self {
+    fn new(group: APIGroup) -> Result<Self, serde_json::Error> {
+        present(&group.name, "name")?;
+        for served in group.versions.iter().chain(&group.preferred_version) {
+            present(&served.version, "version")?;
+        }
         let versions = group.versions.into_iter();
         let mut versions: Vec<String> = versions.map(|served| served.version).collect();
         if let Some(preferred) = group.preferred_version {
@@ -186,13 +202,13 @@ impl GroupDocument {
             versions.insert(0, preferred.version);
         }
         let name = group.name;
-        Self { name, versions }
+        Ok(Self { name, versions })
     }
 }
 
 impl RawAggregatedResource {
     fn served(self, group: &str, version: &str) -> ServedResource {
-        let kind = self.response_kind.and_then(|k| k.kind).unwrap_or_default();
+        let kind = self.response_kind.map(|k| k.kind).unwrap_or_default();
         let namespaced = self.scope.as_deref() == Some("Namespaced");
         let subresources = self.subresources.into_iter().flatten();
         let gvk = Gvk::new(group, version, kind);
@@ -204,5 +220,46 @@ impl RawAggregatedResource {
             verbs: self.verbs.unwrap_or_default(),
             subresources: subresources.map(|s| s.subresource).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_without_a_name_or_with_an_unnamed_version_is_refused() {
+        for (body, member) in [
+            ("{}", "name"),
+            (r#"{"name": null, "versions": []}"#, "name"),
+            (r#"{"name": "apps", "versions": [{}]}"#, "version"),
+            (r#"{"name": "apps", "preferredVersion": {}}"#, "version"),
+        ] {
+            let error = group(body.as_bytes()).unwrap_err().to_string();
+            assert_eq!(error, format!("missing field `{member}`"), "{body}");
+            let body = format!(r#"{{"kind": "APIGroupList", "groups": [{body}]}}"#);
+            assert!(index(body.as_bytes()).is_err(), "{body}");
+        }
+        let apps = GroupDocument {
+            name: "apps".to_owned(),
+            versions: vec!["v1".to_owned()],
+        };
+        let body =
+            br#"{"name": "apps", "versions": [{"version": "v1"}], "preferredVersion": null}"#;
+        assert_eq!(group(body).unwrap(), apps);
+    }
+
+    #[test]
+    fn a_resource_without_a_name_or_a_kind_is_refused() {
+        for (body, member) in [
+            (r#"{"resources": [{"kind": "Deployment"}]}"#, "name"),
+            (r#"{"resources": [{"name": "deployments"}]}"#, "kind"),
+        ] {
+            let error = version("apps", "v1", body.as_bytes()).unwrap_err();
+            let expected = format!("missing field `{member}`");
+            assert_eq!(error.to_string(), expected, "{body}");
+        }
+        let body = br#"{"resources": [{"name": "deployments", "kind": "Deployment"}]}"#;
+        assert_eq!(version("apps", "v1", body).unwrap().len(), 1);
     }
 }

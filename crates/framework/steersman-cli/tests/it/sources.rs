@@ -467,6 +467,23 @@ async fn a_kubeconfig_and_a_context_are_chosen() {
         error.contains("three") && error.contains("one, two"),
         "{error}"
     );
+    // A default of the program counts, and KUBECONFIG goes before it.
+    let with_variable = Sources::new().variable("KUBECONFIG", "another.kubeconfig");
+    for (sources, counts) in [(Sources::new(), true), (with_variable, false)] {
+        let config = sources.read_as::<WithKubeconfig>(&[]).unwrap();
+        let error = format!("{:?}", config.connect().await.err());
+        assert_eq!(error.contains(ABSENT), counts, "{error}");
+    }
+}
+
+const ABSENT: &str = "default-of-the-program.kubeconfig";
+
+/// The settings of a program with a default for `--kubeconfig`: a file that does not exist.
+#[derive(Debug, Deserialize)]
+struct WithKubeconfig {}
+
+impl OperatorSettings for WithKubeconfig {
+    const DEFAULTS: &'static [(&'static str, &'static str)] = &[("kubeconfig", ABSENT)];
 }
 
 const KUBECONFIG: &str = r#"

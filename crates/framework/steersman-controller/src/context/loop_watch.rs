@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
+use steersman_api::clock::now;
 use steersman_client::{RequestId, Write, WriteObserver, WriteOutcome};
 use steersman_informer::Event;
-use steersman_informer::clock::now;
 use steersman_object::{Kind, Object};
 
 use crate::context::loops::{LoopDetector, LoopFinding, changed_fields};

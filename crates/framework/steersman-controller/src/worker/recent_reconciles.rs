@@ -81,7 +81,7 @@ mod tests {
                 attempt: 0,
                 result: ReconcileResult::Success,
                 time: Duration::ZERO,
-                ended: steersman_informer::clock::now(),
+                ended: steersman_api::clock::now(),
                 next_in: None,
             });
         }

@@ -53,8 +53,8 @@ impl Body {
         self.state.read().forms.get()
     }
 
-    /// Returns the cached object decoded as a `K`, without counting as a read; `None` if there is none, or if a writer
-    /// holds the body's lock.
+    /// Returns the cached object decoded as a `K`, without counting as a read, which would delay the eviction of the
+    /// value. Returns `None` if there is none, or if a writer holds the body's lock.
     pub(crate) fn try_peek<K: Object>(&self) -> Option<MappedRwLockReadGuard<'_, AnyDecoded>> {
         let state = self.state.try_read()?;
         RwLockReadGuard::try_map(state, |state| state.forms.object::<K>()).ok()

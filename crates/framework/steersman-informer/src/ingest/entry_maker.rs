@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use crate::body::BodyContext;
 use crate::delta::{Arrived, DeltaItem, EventType, IngestContext};
 use crate::entry::{Interners, RawEntry};
+use crate::ingest::plan::{IngestPlan, packs_on_arrival};
 use crate::store::StoreState;
 use crate::transform::Transform;
 use crate::view_results::DecodeReport;
@@ -52,7 +53,7 @@ impl EntryMaker {
         };
         match made {
             Ok((entry, report)) => {
-                if arrived_as.packs_on_arrival(queued) {
+                if packs_on_arrival(arrived_as.in_list, queued) {
                     self.pack_all(std::slice::from_ref(&entry));
                 }
                 Arrived {
@@ -65,7 +66,7 @@ impl EntryMaker {
     }
 
     /// Makes an entry and decodes it for every view, before any lock is taken. A stored entry of the same version with
-    /// equal JSON was decoded when it arrived, and is returned instead (STORE-6, STORE-10).
+    /// equal JSON was decoded when it arrived, and is returned instead.
     fn made(
         &self,
         object: RawObject,
@@ -76,14 +77,15 @@ impl EntryMaker {
             let indexer = self.store.indexer.read();
             (indexer.get(&object.head().key).cloned(), indexer.decoders())
         };
+        let plan = IngestPlan::of(stored.as_ref(), object.head(), projection);
         let reused = |stored: &RawEntry| {
             decoders.decode_for_waiting_views(stored, projection);
             Ok((stored.clone(), None))
         };
-        let same = stored.as_ref().filter(|stored| stored.is_of(object.head()));
-        let object = match same {
-            // VIEW-3: the stored entry gets the arrived JSON, which has more of the object.
-            Some(stored) if !stored.raw_body().holds(projection) => {
+        let object = match stored.as_ref().filter(|_| plan != IngestPlan::Create) {
+            Some(stored)
+                if plan == IngestPlan::Complete && !stored.raw_body().holds(projection) =>
+            {
                 let object = self.transformed(object)?;
                 stored.note_applies(object.applies().to_vec());
                 stored.raw_body().complete(object, projection);

@@ -9,7 +9,7 @@ use steersman_api::clock::now;
 use steersman_api::{Decoded, Malformed, Projection};
 use steersman_object::ResourceVersion;
 
-use super::{Core, RunState, StoreWriter};
+use super::{Core, RunState, StoreWriter, projection_index};
 use crate::chunked_vec::ChunkedVec;
 use crate::delta::{Arrived, Delta};
 use crate::entry::RawEntry;
@@ -189,7 +189,7 @@ impl Core {
         }
         for needs in Projection::ALL {
             if needs <= projection {
-                self.synced[needs as usize].store(true, Ordering::Release);
+                self.synced[projection_index(needs)].store(true, Ordering::Release);
             }
         }
         self.progress

@@ -3,7 +3,7 @@
 use parking_lot::MutexGuard;
 
 use super::problem_log::LogLine;
-use super::{Core, RunState, StoreWriter};
+use super::{Core, RunState, StoreWriter, projection_index};
 use crate::reflector::step::RequestProblem;
 use crate::state::{InformerState, Reason};
 use steersman_api::Projection;
@@ -83,7 +83,7 @@ impl Core {
                 (RunState::Running, None, true) => InformerState::Synced,
                 (RunState::Running, None, false) => InformerState::Syncing,
             };
-            self.states[needs as usize].send_if_modified(|now| {
+            self.states[projection_index(needs)].send_if_modified(|now| {
                 let modified = *now != state;
                 *now = state;
                 modified

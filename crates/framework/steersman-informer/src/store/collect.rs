@@ -32,6 +32,7 @@ pub(crate) struct ListCollector<'a, K> {
 pub struct LazyList<K> {
     /// The list, with the objects that are decoded so far.
     list: ObjectList<K>,
+    /// The entries that follow, which are not decoded yet.
     later: IntoIter<RawEntry>,
 }
 

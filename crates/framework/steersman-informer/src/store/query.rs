@@ -118,8 +118,24 @@ pub(crate) fn select<'a, 'q>(
         return Ok(());
     }
     let mut all: Vec<&RawEntry> = selected.collect();
+    // Each bucket is ordered, but their concatenation is not.
     all.sort_unstable_by(|a, b| a.key().cmp(b.key()));
     all.into_iter().take(limit).for_each(found);
+    Ok(())
+}
+
+/// Selects entries as [`select`] does, for a single term: the name of an index, and the value in it.
+pub(crate) fn having<'a, 'q>(
+    view: &'a View,
+    name: &'q str,
+    value: &str,
+    namespace: Option<&str>,
+    found: impl FnMut(&'a RawEntry),
+) -> Result<(), &'q str> {
+    let index = view.index(name).filter(|_| !name.is_empty());
+    if let Some(entries) = index.ok_or(name)?.get(value) {
+        entries.within(namespace).for_each(found);
+    }
     Ok(())
 }
 
@@ -149,8 +165,8 @@ fn narrowest<'a, 'q>(
     Ok(least)
 }
 
-/// Returns the buckets of the objects that meet a requirement; `None` if no index can tell. An object has one value per
-/// label, so it is in one bucket only.
+/// Returns the buckets of the objects that meet a requirement; `None` if no index has the label. An object has one
+/// value per label, so it is in one bucket only.
 fn buckets<'a>(view: &'a View, required: &Required<'_>) -> Option<Vec<&'a Ordered>> {
     let with = |key: &str, value: &str| match view.label_index(key) {
         Some(index) => Some(index.get(value)),

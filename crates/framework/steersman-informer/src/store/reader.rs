@@ -11,7 +11,9 @@ use crate::entry::{Entry, RawEntry};
 use crate::error::Error;
 use crate::store::collect::{LazyList, ListCollector};
 use crate::store::indexer::Indexer;
-use crate::store::query::{EntryList, IndexedValue, ObjectList, distinct, select, unreadable};
+use crate::store::query::{
+    EntryList, IndexedValue, ObjectList, distinct, having, select, unreadable,
+};
 use crate::store::view::{View, ViewHandle};
 
 pub(crate) struct StoreState {
@@ -227,10 +229,17 @@ impl<K: Object> Store<K> {
         value: &str,
         namespace: Option<&str>,
     ) -> Result<Vec<Arc<K>>, Error> {
-        let query = ListOptions::new()
-            .index(name, value)
-            .namespace(namespace.unwrap_or_default());
-        Ok(self.list_matching(&query)?.objects)
+        let found = {
+            let indexer = self.shared.indexer.read();
+            let Some(view) = self.view(&indexer) else {
+                return Ok(Vec::new());
+            };
+            let mut found = ListCollector::new();
+            having(view, name, value, namespace, |entry| found.push(entry))
+                .map_err(|name| self.no_such_index(name, Some(view)))?;
+            found.end(indexer.version().clone(), None)
+        };
+        Ok(found.end().objects)
     }
 
     /// Returns whether the view of this reader has an index of this name, so that lists by that index do not fail.

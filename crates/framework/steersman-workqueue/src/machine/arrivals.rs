@@ -68,7 +68,7 @@ impl<T: Key> Machine<T> {
         if again != Some(true)
             && let Some(metrics) = &self.metrics
         {
-            metrics.inner.adds.inc();
+            metrics.added();
             self.table.stamp(slot, now);
         }
         // WQ-4: only the end of the ticket tells whether an add that waits in a backoff (`Spaced`, `Backoff`) runs at

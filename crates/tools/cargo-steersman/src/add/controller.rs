@@ -22,7 +22,8 @@ const DOMAIN: &str = "example.com";
 
 /// Adds a controller with its test to the operator in the current folder.
 ///
-/// Writes nothing if a source cannot be changed, or a new file exists that no earlier call has added.
+/// Writes nothing if a new file exists already or a source cannot be changed. A second call with the same arguments
+/// changes nothing.
 pub(crate) fn controller(args: &AddControllerArgs) -> Result<(), Error> {
     let project = Project::find()?;
     let program = ProgramName::new(&project.name)?;
@@ -131,7 +132,8 @@ fn own_target(kind: &ApiKind) -> ControllerTarget {
     }
 }
 
-/// Adds the Rust types and the definition of an external kind. Also returns why its example object is refused.
+/// Adds the Rust types and the definition of an external kind. Also returns the reason if an API server refuses the
+/// example object.
 fn external(
     changes: &mut ChangeSet,
     kind: &ExternalKind,

@@ -12,7 +12,8 @@ use crate::scaffold::kind as files_of;
 
 /// Adds a kind with its controller, its test and its sample to the operator in the current folder.
 ///
-/// Writes nothing if a source cannot be changed, or a new file exists that no earlier call has added.
+/// Writes nothing if a new file exists already or a source cannot be changed. A second call with the same arguments
+/// changes nothing.
 pub(crate) fn kind(args: &AddKindArgs) -> Result<(), Error> {
     let project = Project::find()?;
     let program = ProgramName::new(&project.name)?;

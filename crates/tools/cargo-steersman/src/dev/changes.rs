@@ -99,7 +99,8 @@ mod tests {
         // A file that is no source is written.
         std::fs::write(folder.join("notes.txt"), "a").unwrap();
         std::fs::write(folder.join("src/main.rs"), "a").unwrap();
-        // As in `dev`, the timeout drops the future before the pause is over: no call sees the end of the burst.
+        // The timeout drops the future before the pause is over, as `dev` does: no single call sees the end of the
+        // burst.
         let changed = timeout(Duration::from_secs(60), async {
             loop {
                 if let Ok(changed) = timeout(PAUSE / 3, changes.next()).await {

@@ -53,7 +53,8 @@ impl DevCluster {
         })
     }
 
-    /// Creates or replaces the definitions of a program, even by narrower ones: the objects end with the session.
+    /// Creates or replaces the definitions of a program. A definition may accept less than the former one, because this
+    /// server keeps no objects after the session.
     pub(crate) fn install(&self, description: &Description) -> Result<(), Error> {
         for definition in &description.definitions {
             let mut definition = definition.clone();
@@ -84,7 +85,8 @@ impl DevCluster {
         Ok(())
     }
 
-    /// Grants the program's account the roles of `generate`, writes its kubeconfig, and configures its webhooks.
+    /// Grants the service account of the program the roles of `generate`, writes a kubeconfig for the account, and
+    /// configures the webhooks of the program.
     pub(crate) fn admit(
         &self,
         project: &Project,

@@ -5,7 +5,8 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use crate::error::Error;
 use crate::screen::say;
 
-/// Prints the cluster that is about to change, and asks on the terminal for confirmation unless `is_given` (`--yes`).
+/// Prints the cluster that is about to change, and asks on the terminal for confirmation unless `is_given` is set,
+/// which is the flag `--yes`.
 pub(crate) fn confirm(cluster: &str, is_given: bool) -> Result<(), Error> {
     say(format_args!(
         "the operator will run with {cluster}: it installs its definitions there, and writes with your permissions"

@@ -1,6 +1,7 @@
 //! Driver: reads the cluster of a kubeconfig, for `dev --real`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use futures::future::OptionFuture;
@@ -122,6 +123,17 @@ impl RealCluster {
             }
         }
         Ok(objects)
+    }
+}
+
+/// Formats the cluster for the middle of a sentence.
+impl fmt::Display for RealCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the cluster {}", self.url())?;
+        match self.context() {
+            Some(context) => write!(f, " (context {context})"),
+            None => f.write_str(" (of this Pod)"),
+        }
     }
 }
 

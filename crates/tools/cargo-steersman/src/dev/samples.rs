@@ -46,7 +46,8 @@ impl Samples {
         Ok(samples)
     }
 
-    /// Applies all samples, even if one is refused, with requests that pass the webhooks. Returns their number.
+    /// Applies the samples with requests that pass the webhooks, and returns the number of samples. A refused sample
+    /// does not stop the others.
     pub(crate) async fn apply(
         &self,
         client_config: &ClientConfig,

@@ -66,6 +66,7 @@ enum Turn {
     Changed(PathBuf),
     /// With `--once`: the samples are ready, and the operator has nothing to do.
     Ready,
+    /// The process of the operator has ended.
     Ended(Error),
     Restart,
     /// The session was interrupted, for example by ctrl-c.
@@ -324,8 +325,11 @@ impl<'a> Session<'a> {
             if has_asked || revision != present {
                 (busy, revision) = (Instant::now(), present);
             }
-            for line in requests.iter().filter_map(|one| request_line(one, name)) {
-                self.output.say_without_view(line);
+            // The view shows the requests from the log itself.
+            if let SessionOutput::Lines(_) = self.output {
+                for line in requests.iter().filter_map(|one| request_line(one, name)) {
+                    self.output.say(line);
+                }
             }
             self.show_objects(&objects);
             if self.args.once {

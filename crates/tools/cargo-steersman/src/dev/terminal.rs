@@ -87,7 +87,8 @@ impl TerminalView {
             terminal: ratatui::try_init().map_err(failed())?,
             keys_end: Arc::default(),
         };
-        // Some terminals do not clear the alternate screen, and not all report the cursor, as `Terminal::clear` needs.
+        // Clears the alternate screen, which some terminals do not. `Terminal::clear` would ask for the position of the
+        // cursor, which not every terminal reports.
         execute!(stdout(), Clear(ClearType::All)).map_err(failed())?;
         let keys = read_keys(Arc::clone(&terminal.keys_end));
         let (messages, received) = unbounded_channel();

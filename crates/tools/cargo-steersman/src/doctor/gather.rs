@@ -159,7 +159,8 @@ impl Examination<'_> {
         (findings, true)
     }
 
-    /// Returns the roles that the operator's account should have, that of the election in the namespace of the Lease.
+    /// Returns the roles that the operator's account should have. The role of the leader election is in the namespace
+    /// of the Lease.
     fn grants(&self, deployment: &SeenObject) -> Vec<RoleGrant> {
         let mut grants = self.manifests.grants();
         let of_election = self.manifests.election_role();

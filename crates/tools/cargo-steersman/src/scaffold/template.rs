@@ -7,7 +7,8 @@ use super::Files;
 
 pub(super) type Values = BTreeMap<&'static str, String>;
 
-/// Removes the sections between `{{#name}}` and `{{/name}}` that are off, and all marks, with the lines of lone marks.
+/// Removes the sections, the texts between `{{#name}}` and `{{/name}}`, that are off, and all marks. A line with
+/// nothing but a mark is removed.
 fn with_sections(text: &str, sections: &[(&str, bool)]) -> String {
     let mut text = text.to_owned();
     for (name, is_on) in sections {

@@ -15,7 +15,8 @@ pub(crate) enum MergeStep {
 }
 
 /// Decides about one file: `base` is the text generated before (`None` without a record), `present` is in the folder,
-/// and `new` is generated now. `merge` takes `base` and `present`, and returns `None` if their changes conflict.
+/// and `new` is generated now. `merge` merges the changes from `base` to `new` into the present text unless they
+/// conflict.
 pub(crate) fn step(
     base: Option<&str>,
     present: Option<&str>,
@@ -24,6 +25,7 @@ pub(crate) fn step(
 ) -> MergeStep {
     match (base, present) {
         (None, None) => MergeStep::Make,
+        // The user has deleted the file.
         (Some(_), None) => MergeStep::Keep,
         (_, Some(present)) if present == new => MergeStep::Keep,
         (Some(base), Some(_)) if base == new => MergeStep::Keep,

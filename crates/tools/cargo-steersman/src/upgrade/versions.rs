@@ -15,7 +15,8 @@ pub(crate) struct MovedManifest {
     pub(crate) notes: Vec<String>,
 }
 
-/// Sets the version of each dependency on `steersman` and `steersman-…`, unless it is later, or a path or repository.
+/// Sets the version of each dependency on `steersman` and `steersman-…`. Keeps a dependency by path or from a
+/// repository, and a later version.
 pub(crate) fn move_to(manifest: &str, version: &str) -> Result<MovedManifest, String> {
     let mut document: DocumentMut = manifest.parse().map_err(|problem| first_line(&problem))?;
     let mut notes = Vec::new();

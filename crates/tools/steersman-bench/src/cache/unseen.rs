@@ -18,9 +18,15 @@ const UNSEEN: usize = 1000;
 /// The most that a read may take with unseen writes, as a multiple of the same read without.
 const MOST: f64 = 1.2;
 
-/// The cost of a read by key and of a list: in nanoseconds, or as a multiple of the same read without unseen writes.
+/// What unseen writes cost: the times of a read by key and of a list, as multiples of the same reads without them.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ReadCost {
+pub(crate) struct UnseenCost {
+    get: f64,
+    list: f64,
+}
+
+/// The times of a read by key and of a list, in nanoseconds.
+struct ReadTimes {
     get: f64,
     list: f64,
 }
@@ -29,9 +35,9 @@ pub(super) async fn measure_all(runs: u32, quick: bool) -> BenchResult<Vec<Figur
     let objects = if quick { 2000 } else { 10_000 };
     let what = format!("reads with {UNSEEN} unseen writes");
     let role = ClientRole::Unseen { objects };
-    let costs: Vec<ReadCost> =
+    let costs: Vec<UnseenCost> =
         repeat(runs, what, async || Actor::client(&role)?.report().await).await?;
-    let figure = |id: &str, read: String, of: fn(&ReadCost) -> f64| {
+    let figure = |id: &str, read: String, of: fn(&UnseenCost) -> f64| {
         let what = format!(
             "{read} with {UNSEEN} unseen writes of other keys, as a multiple of a read without"
         );
@@ -48,7 +54,7 @@ pub(super) async fn measure_all(runs: u32, quick: bool) -> BenchResult<Vec<Figur
 }
 
 /// Measures reads of a client with unseen writes of other keys, as multiples of the same reads without.
-pub(super) fn measure(objects: u64) -> BenchResult<ReadCost> {
+pub(super) fn measure(objects: u64) -> BenchResult<UnseenCost> {
     let served = ServedPods::with(objects)?;
     served.informer.add_index("batch", batch)?;
     let keys = served.informer.store().keys(&ListOptions::new())?;
@@ -59,14 +65,14 @@ pub(super) fn measure(objects: u64) -> BenchResult<ReadCost> {
     let before = served.runtime.block_on(read(&reader, others, objects))?;
     served.write_unseen(written)?;
     let after = served.runtime.block_on(read(&reader, others, objects))?;
-    Ok(ReadCost {
+    Ok(UnseenCost {
         get: after.get / before.get,
         list: after.list / before.list,
     })
 }
 
-/// Returns the cost in nanoseconds.
-async fn read(client: &Client, keys: &[ObjectKey], objects: u64) -> BenchResult<ReadCost> {
+/// Measures reads, in nanoseconds.
+async fn read(client: &Client, keys: &[ObjectKey], objects: u64) -> BenchResult<ReadTimes> {
     let some = spread(keys);
     let get = async |at: usize| client.get::<Pod>(some[at]).await.is_ok();
     let get = Rounds::MANY.timed_async(some.len(), get).await?;
@@ -78,7 +84,7 @@ async fn read(client: &Client, keys: &[ObjectKey], objects: u64) -> BenchResult<
         read.is_ok_and(|found| found.len() as u64 == TOGETHER)
     };
     let list = Rounds::MANY.timed_async(batches.len(), list).await?;
-    Ok(ReadCost { get, list })
+    Ok(ReadTimes { get, list })
 }
 
 #[cfg(test)]

@@ -12,26 +12,29 @@ pub(crate) const START_TO_SYNCED: &str = "time from a cold start to a synced cac
 /// The measured cache: that of this workspace, with its defaults except for one, or kube-runtime's reflector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum MeasuredCache {
+    /// The cache with its defaults.
     Defaults,
+    /// The cache with its defaults, over HTTP/1.1.
     Http1,
-    /// In JSON instead of protobuf.
+    /// The cache with its defaults, in JSON instead of protobuf.
     Json,
-    /// With a budget of this number of bytes; with 0, all objects are packed.
+    /// The cache with a budget of this number of bytes; with 0, all objects are packed.
     Budget(usize),
-    /// Without a limit of decoded objects.
+    /// The cache without a limit of decoded objects.
     Decoded,
-    /// Of metadata alone.
+    /// The cache of metadata.
     Metadata,
-    /// With managedFields.
+    /// The cache with managedFields.
     Whole,
-    /// With a view as a struct of one field.
+    /// The cache with a view as a struct of one field.
     Small,
-    /// With a view as JSON.
+    /// The cache with a view as JSON.
     Tree,
-    /// Of about one object in three, which the server selects by a label.
+    /// The cache of about one object in three, which the server selects by a label.
     Selected,
+    /// kube-runtime's reflector.
     KubeRuntime,
-    /// Without managedFields.
+    /// kube-runtime's reflector without managedFields.
     KubeRuntimeBare,
 }
 
@@ -45,6 +48,7 @@ pub(crate) struct SyncTask {
     pub(crate) by: MeasuredCache,
 }
 
+/// The task of a manager with many controllers.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct LoadTask {
     pub(crate) by: MeasuredCache,
@@ -54,6 +58,7 @@ pub(crate) struct LoadTask {
     pub(crate) objects: u64,
 }
 
+/// The task of an operator with constantly changing objects.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SteadyTask {
     pub(crate) kubeconfig: PathBuf,

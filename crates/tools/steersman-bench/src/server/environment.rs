@@ -127,6 +127,7 @@ async fn poll<F: Future<Output = BenchResult<()>>>(
     mut check: impl FnMut() -> F,
 ) -> BenchResult<()> {
     for _ in 0..CHECKS {
+        // An error means that the program does not listen yet, or is not healthy yet.
         if check().await.is_ok() {
             return Ok(());
         }

@@ -96,7 +96,10 @@ impl Held {
                 let mut tick = tokio::time::interval(Duration::from_secs(1) / per_second.max(1));
                 for _ in 0..u64::from(per_second) * u64::from(seconds) {
                     tick.tick().await;
-                    self.change(matches!(order, Order::Replace { .. })).await?;
+                    match order {
+                        Order::Replace { .. } => self.replace().await?,
+                        _ => self.touch()?,
+                    }
                 }
                 send(&self.next)
             }
@@ -152,22 +155,26 @@ impl Held {
         Err(format!("DELETE {path}: {}", answer.status()).into())
     }
 
-    /// Replaces the oldest object by the one of the next number, or writes this number to the oldest object.
-    async fn change(&mut self, replaces: bool) -> BenchResult<()> {
-        let Some(mut name) = self.names.pop_front() else {
+    fn touch(&mut self) -> BenchResult<()> {
+        let Some(name) = self.names.pop_front() else {
             return Ok(());
         };
-        if replaces {
-            self.delete(&name).await?;
-            add(&self.server, self.of, self.next)?;
-            name = self.name(self.next);
-        } else {
-            let annotations = json!({NUMBER: self.next.to_string()});
-            let patch = json!({"metadata": {"annotations": annotations}});
-            self.server
-                .merge_patch(self.of.resource(), NAMESPACE, &name, &patch)?;
-        }
+        let annotations = json!({NUMBER: self.next.to_string()});
+        let patch = json!({"metadata": {"annotations": annotations}});
+        self.server
+            .merge_patch(self.of.resource(), NAMESPACE, &name, &patch)?;
         self.names.push_back(name);
+        self.next += 1;
+        Ok(())
+    }
+
+    async fn replace(&mut self) -> BenchResult<()> {
+        let Some(name) = self.names.pop_front() else {
+            return Ok(());
+        };
+        self.delete(&name).await?;
+        add(&self.server, self.of, self.next)?;
+        self.names.push_back(self.name(self.next));
         self.next += 1;
         Ok(())
     }

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt, poll_fn};
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt, once, unfold};
+use steersman_api::clock::{at, now};
 use steersman_cache::Cache;
 use steersman_cache::internal::{CacheInternals as _, NamespacedInformer};
-use steersman_informer::clock::{at, now};
 use steersman_informer::{Delivery, Event};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject, panic_text};
 use tokio::time::timeout;

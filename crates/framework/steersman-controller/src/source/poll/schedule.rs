@@ -18,6 +18,7 @@ pub(crate) struct PollSchedule {
     due: BTreeMap<PollSlot, ObjectKey>,
     /// The last number that was given to an object or to a time in `due`.
     last_id: u64,
+    /// The number of calls in progress.
     running: usize,
 }
 

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 const WIDTH: usize = 100;
 
-/// Returns the doc comment for a schema: its description and enum values, which Markdown shows as plain text.
+/// Returns the doc comment for a schema: its description and its enum values, escaped so that Markdown shows them as
+/// plain text.
 pub(super) fn doc_lines(schema: &Value, indent: &str) -> String {
     let mut paragraphs: Vec<String> = Vec::new();
     let description = schema["description"].as_str().unwrap_or_default();

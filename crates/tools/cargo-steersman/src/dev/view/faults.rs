@@ -7,10 +7,15 @@ use super::requests::ViewRequest;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ViewFault {
+    /// The server ends every open watch.
     CutWatches,
+    /// The server answers the next [`CONFLICTS`] writes with 409.
     Conflicts,
+    /// The server answers every request with 503, and breaks every open watch.
     Outage,
+    /// The server delays every request.
     SlowLink,
+    /// The server forgets its past revisions, and ends every open watch with 410.
     Expiry,
 }
 
