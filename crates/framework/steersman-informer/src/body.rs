@@ -19,20 +19,20 @@ use steersman_pack::{Budget, Evictable, Evictions, Packed, SlotId};
 pub(crate) use crate::body::context::BodyContext;
 pub(crate) use crate::body::forms::DecodeResult;
 
-/// The body of one object: its JSON, and the Rust values decoded from the JSON, which all readers share (STORE-2).
+/// The body of one object: its JSON, and the values decoded from it. All readers of the object share them (STORE-2).
 ///
-/// The lock is held only to read or swap fields, and not while JSON is compressed, decompressed or decoded (STORE-7).
+/// The lock is held only to read or swap fields: no reader waits while JSON is packed, unpacked or decoded (STORE-7).
 pub(crate) struct Body {
-    /// The state shared by all bodies of the informer; `None` for a body made from a Rust object, never packed.
+    /// The state that all bodies of the informer share; `None` for an object of no informer: its body is never packed.
     context: Option<Arc<BodyContext>>,
     state: RwLock<BodyState>,
-    /// The length of the JSON, in bytes; readable without the lock.
+    /// The length of the JSON, in bytes. It is kept outside the lock, because each change of the store reads it.
     length: AtomicU32,
-    /// Whether the body was read since the memory budget of decoded objects last cleared this flag.
+    /// Whether the body was read since the budget last cleared this flag. A set flag delays the eviction of the values.
     pub(crate) visited: AtomicBool,
-    /// The time when the budget last evicted the decoded values, as [`Evictable::evicted_at`] returns it.
+    /// The time of the last eviction, for [`Evictable::evicted_at`]: values decoded again soon after it stay longer.
     pub(crate) evicted_at: AtomicU32,
-    /// One bit for each of the first eight decoded Rust types: set if this body has decoded as the type (VIEW-1).
+    /// One bit for each of the first eight Rust types: set once the body decoded as the type, to save later checks.
     reads_as: AtomicU8,
 }
 
@@ -41,7 +41,7 @@ struct BodyState {
     projection: Projection,
     conformity: Conformity,
     forms: Forms,
-    /// The memory of the decoded values, in bytes, and the budget's entry that counts these bytes.
+    /// The memory of the decoded values, in bytes. Once the body is packed, the budget counts these bytes under `slot`.
     charge: usize,
     slot: SlotId,
 }
@@ -112,7 +112,7 @@ impl Body {
         self.state.read().conformity == Conformity::OfItsKind
     }
 
-    /// Replaces the JSON by `more`, JSON of the same version, if `projection` covers more. Decoded values stay valid.
+    /// Replaces the JSON by `more`, if it is a larger `projection` of the same version (VIEW-3). Decoded values stay.
     pub(crate) fn complete(&self, more: RawObject, projection: Projection) {
         let mut state = self.state.write();
         if state.projection < projection {
@@ -150,7 +150,7 @@ impl Body {
         let Some(json) = self.state.read().packed.fresh() else {
             return false;
         };
-        // Decoded values without room are freed before packing, so that they leave no hole before the packed bytes.
+        // Decoded values that find no room are freed before packing, so that the packed bytes can take their memory.
         let budget = context.pack.budget();
         let (gone, evictions) = self.settle_fresh(&mut self.state.write(), budget, &holder);
         evictions.evict_all();
@@ -158,7 +158,7 @@ impl Body {
         let (packed, due) = context.pack.pack(&json);
         let (_gone, evictions) = {
             let mut state = self.state.write();
-            // Another thread may have packed the body meanwhile, or replaced its JSON.
+            // If another thread has packed the body or replaced its JSON meanwhile, this result is dropped.
             let is_as_it_was = state.packed.fresh();
             if is_as_it_was.is_none_or(|now| !Arc::ptr_eq(&now, &json)) {
                 return due;
@@ -170,7 +170,7 @@ impl Body {
         due
     }
 
-    /// Counts the decoded values of an unpacked body in the budget. Without room, removes and returns all of them.
+    /// Counts the decoded values of an unpacked body in the budget. Without room, removes and returns the values.
     fn settle_fresh(
         &self,
         state: &mut BodyState,
@@ -190,7 +190,7 @@ impl Body {
         }
     }
 
-    /// Compresses the JSON again if an older dictionary or none was used. Returns whether that was so.
+    /// Packs the JSON again if its dictionary is outdated or a newer one packs it better. Returns whether it did so.
     pub(crate) fn repack(&self) -> bool {
         let Some(context) = &self.context else {
             return false;
@@ -200,14 +200,14 @@ impl Body {
             return false;
         };
         let mut state = self.state.write();
-        // Another thread may have replaced the JSON by a fuller one meanwhile, which stays.
+        // If another thread has replaced the JSON by a fuller one meanwhile, the fuller one stays.
         if state.packed.is(&packed) {
             self.replace_packed(&mut state, again);
         }
         true
     }
 
-    /// Calls `look` with the JSON; `None` if the body cannot be unpacked.
+    /// Returns the result of `look` for the JSON; `None` if the body cannot be unpacked.
     pub(crate) fn with_json<R>(&self, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let packed = self.state.read().packed.clone();
         self.context.as_ref()?.pack.unpack(&packed, look).ok()
@@ -324,7 +324,7 @@ impl Drop for Body {
 }
 
 impl BodyState {
-    /// Counts `charge` bytes of decoded values in the body's entry of the budget, or in a new one (PACK-2). Returns
+    /// Counts `charge` bytes of decoded values in the body's slot of the budget, or in a new slot (PACK-2). Returns
     /// `None` if there is no room, and otherwise the evictions of other bodies, to be carried out without the lock.
     fn admit(
         &mut self,

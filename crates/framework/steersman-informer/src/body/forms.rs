@@ -24,7 +24,7 @@ pub(crate) struct DecodedForm {
 pub(crate) type DecodeResult<K> = Result<Arc<K>, Arc<str>>;
 
 impl Forms {
-    /// Stores decoded values. One alone is stored without its type, which the object tells, and without its size.
+    /// Stores decoded values. A single object is stored alone: `Any` tells its type, and the body's charge its size.
     pub(crate) fn of(mut forms: Vec<DecodedForm>) -> Self {
         match (forms.len(), forms.pop()) {
             (_, None) => Self::Nothing,
@@ -42,7 +42,7 @@ impl Forms {
         }
     }
 
-    /// Removes and returns all decoded values. `charge`: the sum of their sizes, in bytes.
+    /// Removes and returns all decoded values. `charge`: their total size in bytes; a single value has all of it.
     pub(crate) fn take(&mut self, charge: usize) -> Vec<DecodedForm> {
         match std::mem::replace(self, Self::Nothing) {
             Self::Nothing => Vec::new(),

@@ -14,7 +14,7 @@ use steersman_api::Projection;
 use steersman_pack::{Broken, Evictable, Evictions, Packed};
 
 impl Body {
-    /// Returns the cached object decoded as a `K`, or its decode error. Counts as a read, which delays the eviction.
+    /// Returns the cached object decoded as a `K`, or its decode error. The call counts as a read: it delays eviction.
     pub(crate) fn cached<K: Object>(&self) -> Option<DecodeResult<K>> {
         let form = self.state.read().forms.get::<K>()?;
         // A second read writes nothing, so that other cores keep the cache line of the flag.
@@ -53,8 +53,8 @@ impl Body {
         self.state.read().forms.get()
     }
 
-    /// Returns the cached object decoded as a `K`, without counting as a read, which would delay the eviction of the
-    /// value. Returns `None` if there is none, or if a writer holds the body's lock.
+    /// Returns the cached object decoded as a `K`; `None` if there is none, or if a writer holds the body's lock. The
+    /// call does not count as a read, so it does not delay the eviction of the object.
     pub(crate) fn try_peek<K: Object>(&self) -> Option<MappedRwLockReadGuard<'_, AnyDecoded>> {
         let state = self.state.try_read()?;
         RwLockReadGuard::try_map(state, |state| state.forms.object::<K>()).ok()
@@ -64,7 +64,7 @@ impl Body {
         self.visited.load(Ordering::Relaxed)
     }
 
-    /// Returns the object as a `K`: the cached value, or one decoded for this call and not cached (VIEW-5, PACK-3).
+    /// Returns the object as a `K`: the cached value, or a value that is decoded for this call alone (VIEW-5, PACK-3).
     pub(crate) fn decode_once<K: Object>(&self) -> DecodeResult<K> {
         self.peek().unwrap_or_else(|| self.decode(|_| ()).0)
     }
@@ -115,8 +115,8 @@ impl Body {
         decoded
     }
 
-    /// Decodes the body, and calls `also` with its JSON. The second value is the result of `also`; `None` if the JSON
-    /// lacks a part that `K` needs or cannot be unpacked now, so that a later call may succeed.
+    /// Decodes the body, and calls `also` with its JSON. The second value is the result of `also`. It is `None` if the
+    /// JSON lacks a part that `K` needs or cannot be unpacked: a later call may succeed, so the error is not cached.
     fn decode<K: Object, R>(&self, also: impl FnOnce(&[u8]) -> R) -> (DecodeResult<K>, Option<R>) {
         let packed = {
             let state = self.state.read();
@@ -170,7 +170,7 @@ impl Body {
 }
 
 fn decode<K: Object>(json: &[u8], quotes: bool) -> DecodeResult<K> {
-    // Moved into an `Arc` at once, because the object may take kilobytes of the stack.
+    // The object is moved into an `Arc` at once, because it may take kilobytes of the stack.
     let decode = || decode_json(json, quotes).map(Arc::new);
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(decoded) => decoded.map_err(Arc::from),
