@@ -78,7 +78,7 @@ impl Fanout {
         }
     }
 
-    /// Empties all mailboxes of an ended informer (FAN-4). Returns the contents, to be freed without the lock.
+    /// Empties all mailboxes of an ended informer (FAN-4). Returns the contents, to be freed without the writer's lock.
     pub(crate) fn discard(&self) -> Vec<Mailbox> {
         let mailboxes = self.mailboxes.iter();
         mailboxes.map(|(_, mailbox)| mailbox.discard()).collect()
@@ -90,7 +90,7 @@ impl Fanout {
         }
     }
 
-    /// Returns the mailboxes that may have new events, to be notified after the lock is released.
+    /// Returns the mailboxes that may have new events, to be notified after the writer's lock is released.
     pub(crate) fn mailboxes(&self) -> Vec<Arc<SharedMailbox>> {
         self.mailboxes
             .iter()

@@ -8,12 +8,12 @@ use crate::entry::RawEntry;
 use crate::event::{Certainty, Event, Origin, RawEvent};
 use crate::fanout::sync_marker::SyncMarker;
 
-/// The capacity that `positions` keeps after it was emptied, for the next time the subscriber falls behind.
+/// The largest capacity that `positions` keeps while it is empty, for the next time the subscriber falls behind.
 const KEPT: usize = 2048;
 
 /// The events that one subscriber has not taken yet.
 ///
-/// Within the bound every event is kept, in order. Past it (FAN-2), the events of one key are coalesced to the change
+/// Within the bound every event is kept, in order. Beyond it (FAN-2), the events of one key are coalesced to the change
 /// from the version taken last to the current one: none, created, updated, deleted, or deleted and created if the uid
 /// differs. So a mailbox holds no more changes than there are objects that the subscriber has seen or that exist. A
 /// coalesced change waits at the position of the newest event, but an initial object stays before the sync marker.
@@ -25,7 +25,7 @@ pub(crate) struct Mailbox {
     next: u64,
     bound: usize,
     collapsed: bool,
-    /// The second event of a change that became two events, after the subscriber has taken the first.
+    /// The create of a change that became a delete and a create, once the subscriber has taken the delete.
     half: Option<RawEvent>,
     marker: SyncMarker,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Mailbox {
 /// current version.
 #[derive(Debug)]
 struct WaitingChange {
-    /// The version that the subscriber took last; `None` if no object had the key for the subscriber.
+    /// The version that the subscriber took last; `None` if the subscriber knows of no object with the key.
     taken: Option<RawEntry>,
     /// The final version of the object in `taken`, if that object was deleted after the subscriber took it.
     ended: Option<(RawEntry, Certainty)>,
@@ -187,7 +187,7 @@ impl WaitingChange {
             Event::Created { new, origin } => self.now = Some((new, origin)),
             Event::Updated { new, origin, .. } => {
                 let before = self.now.as_ref().map_or(origin, |(_, origin)| *origin);
-                // A resync changes nothing, and an initial object stays initial until it is taken.
+                // The origin stays: a resync changes nothing, and an initial object stays initial until it is taken.
                 let keeps = origin == Origin::Resync || before == Origin::Initial;
                 self.now = Some((new, if keeps { before } else { origin }));
             }
@@ -231,8 +231,8 @@ impl WaitingChange {
     }
 }
 
-/// Returns whether the subscriber took the very version that was deleted. If an object with the same uid then appears
-/// again, the change is a delete and a create; otherwise it is an update.
+/// Returns whether the subscriber counts as having taken the very version that was deleted. If an object with the same
+/// uid is there again, the change is then a delete and a create, and otherwise an update.
 fn is_final(taken: &RawEntry, ended: Option<&(RawEntry, Certainty)>) -> bool {
     ended.is_some_and(|(last, certainty)| {
         *certainty == Certainty::Observed && last.is_same_version_as(taken)

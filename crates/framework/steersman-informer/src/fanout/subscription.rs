@@ -33,7 +33,7 @@ pub enum Delivery<K> {
 #[must_use = "a subscription that is dropped gets nothing"]
 pub struct Subscription<K> {
     mailbox: Arc<SharedMailbox>,
-    /// Keeps the view of `K` (the objects decoded as `K`) alive, from which the events come.
+    /// Keeps the view of `K` alive, because the events of this subscription come from the view.
     _handle: Arc<ViewHandle>,
     of: PhantomData<fn() -> K>,
 }
@@ -60,8 +60,8 @@ impl<K> Subscription<K> {
         }
     }
 
-    /// Waits for the next delivery. Returns `None` after the last delivery of a stopped informer, or at once if the
-    /// informer was [ended](crate::UntypedInformer::end), which discards the waiting deliveries (FAN-4).
+    /// Waits for the next delivery. Returns `None` after the last delivery of a stopped informer. If the informer was
+    /// [ended](crate::UntypedInformer::end), the waiting deliveries are discarded, and `None` follows at once (FAN-4).
     ///
     /// # Cancel safety
     ///

@@ -2,7 +2,7 @@
 
 /// The position in a mailbox up to which events belong to the initial objects.
 ///
-/// The marker is delivered once, when no event waits before it.
+/// The marker is delivered once, as `Delivery::Synced`, when no event waits before it.
 #[derive(Debug, Default)]
 pub(crate) struct SyncMarker {
     position: Option<u64>,
