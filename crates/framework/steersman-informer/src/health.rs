@@ -15,9 +15,9 @@ use self::machine::{HealthMachine, NextStep, ServerReadiness, WITHIN};
 
 pub(crate) use self::machine::Pause;
 
-/// The time after the end of an outage within which all waiting informers repeat their requests.
+/// The time over which waiting informers spread their requests after an outage, so that they do not come all at once.
 const SPREAD: Duration = Duration::from_secs(1);
-/// The longest wait of an informer for a permit to list again. After it the informer lists without one.
+/// The longest wait of an informer for a permit to list again. Then it lists anyway, in case the holders hang.
 const TURN: Duration = Duration::from_secs(30);
 const LISTS: usize = 10;
 
@@ -42,7 +42,7 @@ struct HealthState {
 }
 
 impl ServerHealth {
-    /// Returns the health of a server on which at most `lists` informers, and at least one, list again at once.
+    /// Returns the health of a server. At most `lists` informers, and at least one, list again at the same time.
     pub fn new(lists: usize) -> Self {
         let lists = lists.clamp(1, Semaphore::MAX_PERMITS);
         Self {
@@ -54,7 +54,7 @@ impl ServerHealth {
         }
     }
 
-    /// Records a failure that may be due to an outage. Returns how many outages have ended so far.
+    /// Records a failure that may be due to an outage. Returns the number of outages that have ended so far.
     pub(crate) fn handle_failure(&self, now: Instant) -> u64 {
         let mut machine = self.state.machine.lock();
         machine.handle_failure(now);
@@ -112,7 +112,7 @@ impl ServerHealth {
         }
     }
 
-    /// Waits for a permit to list again; returns `None` after 30 s, and the caller lists without one.
+    /// Waits for a permit to list again. Returns `None` after 30 s; then the caller lists without a permit.
     ///
     /// # Cancel safety
     ///
@@ -133,7 +133,7 @@ fn server_readiness(answer: Option<Result<(), Error>>) -> ServerReadiness {
     match answer {
         None => ServerReadiness::Unsupported,
         Some(Ok(())) => ServerReadiness::Ready,
-        // A server that answers the check with a refusal is up.
+        // Any refusal but 429 and 5xx shows that the server is up.
         Some(Err(error)) => match error.code() {
             Some(429 | 500..) => ServerReadiness::NotReady,
             Some(_) => ServerReadiness::Ready,

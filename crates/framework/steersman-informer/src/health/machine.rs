@@ -43,7 +43,7 @@ pub(crate) enum NextStep {
 /// The pause of one informer after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pause {
-    /// How many outages of the server had ended when the request failed.
+    /// The number of outages that had ended when the request failed. A larger number now shows the server's return.
     pub(crate) returns: u64,
     /// The end of the informer's own backoff.
     pub(crate) until: Instant,
@@ -77,7 +77,7 @@ impl HealthMachine {
         }
     }
 
-    /// Records that the server answered a request. Returns whether the server was not known to be up.
+    /// Records that the server answered a request. Returns whether the server was doubted or away before.
     pub(crate) fn handle_answer(&mut self) -> bool {
         let was = std::mem::replace(&mut self.availability, Availability::Up);
         self.next = None;
