@@ -7,7 +7,7 @@ use steersman_pack::{Dictionary, KEPT_BACK, PackRatio, Samples, TrainedDictionar
 
 /// The amount of JSON, in bytes, that is packed or sampled before the task yields.
 const AT_ONCE: usize = 64 << 10;
-/// The work of visiting one body, counted as this number of bytes.
+/// The least work that is counted per body, as bytes of JSON: a visit to a small body takes time, too.
 const LOOK: usize = 1 << 10;
 
 /// Makes a task yield after a bounded amount of work.
@@ -16,7 +16,7 @@ struct YieldBudget {
     done: usize,
 }
 
-/// Trains a compression dictionary each time that one is due. Never ends by itself.
+/// Trains a compression dictionary each time that a training is due. Never ends by itself.
 #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
 pub(crate) async fn train_dictionaries(entries: &EntryMaker) {
     loop {
@@ -28,13 +28,14 @@ pub(crate) async fn train_dictionaries(entries: &EntryMaker) {
             entries.context().pack.finish_training(trained);
         }
         if (given_up || entries.context().pack.has_dictionary()) && repack(entries).await {
-            // A body that arrived meanwhile may be packed with the old dictionary and keep it in memory.
+            // A body that arrived meanwhile may be packed with the old dictionary and keep it in memory: a further pass
+            // ends that.
             entries.wake_training();
         }
     }
 }
 
-/// Samples stored objects if the training lacks samples: the arriving objects may all be from one namespace.
+/// Samples stored objects if a training lacks samples: the arriving objects alone may all be from one namespace.
 async fn complete_samples(entries: &EntryMaker) {
     if !entries.context().pack.wants_samples() {
         return;
@@ -77,11 +78,11 @@ async fn train(
     let budget = entries.context().pack.budget().clone();
     let train = move || samples.train(budget.codec(), present.as_ref());
     let trained = tokio::task::spawn_blocking(train);
-    // The task fails only if the runtime ends or the training panics; then there is no dictionary.
+    // The task fails only if the runtime ends or the training panics; then there is no new dictionary.
     trained.await.ok().flatten()
 }
 
-/// Compresses again each body that used another dictionary or none. Returns whether there was any.
+/// Packs again each body that used another dictionary or none. Returns whether there was such a body.
 async fn repack(entries: &EntryMaker) -> bool {
     let mut budget = YieldBudget::default();
     let mut any = false;
@@ -97,7 +98,7 @@ async fn repack(entries: &EntryMaker) -> bool {
 }
 
 impl YieldBudget {
-    /// Counts work of this number of bytes, and yields if the budget is spent.
+    /// Counts the work for a body, in bytes of its JSON, and yields after [`AT_ONCE`] bytes.
     async fn after(&mut self, bytes: usize) {
         self.done += bytes.max(LOOK);
         if self.done >= AT_ONCE {

@@ -1,6 +1,6 @@
 //! Driver: makes an entry of each object that arrives: transformed, decoded for each view, and packed.
 //!
-//! The JSON comes without `managedFields`, which the decoder of `steersman-api` removes.
+//! The decoder of `steersman-api` has removed `managedFields` from the JSON before.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) struct EntryMaker {
     interners: Interners,
     context: Arc<BodyContext>,
     store: Arc<StoreState>,
-    /// Wakes the task that trains compression dictionaries, because a training may be due.
+    /// Wakes the task that trains compression dictionaries when a training may be due.
     pub(super) train: Notify,
 }
 
@@ -107,7 +107,7 @@ impl EntryMaker {
         Ok((entry, report))
     }
 
-    /// Makes an entry. `before` is the entry stored under its key.
+    /// Makes an entry. It shares its key with `before`, the entry that is stored under the key.
     pub(crate) fn entry_of(
         &self,
         object: RawObject,
@@ -128,7 +128,7 @@ impl EntryMaker {
         transformed.map_err(|problem| Malformed::new(key, uid, version, problem))
     }
 
-    /// Packs the entries that are not packed yet, and wakes the dictionary training if one is due.
+    /// Packs the entries that are not packed yet, and wakes the dictionary training if a training is due.
     pub(crate) fn pack_all(&self, entries: &[RawEntry]) {
         if entries.iter().fold(false, |due, entry| entry.pack() | due) {
             self.train.notify_one();
@@ -147,7 +147,7 @@ impl EntryMaker {
         self.train.notify_one();
     }
 
-    /// Drops shared values that no stored object uses, and wakes the dictionary training if few bodies use its result.
+    /// Drops shared values that no stored object uses, and wakes the training if few bodies use the dictionary.
     pub(crate) fn sweep(&self) {
         self.interners.sweep(self.store.indexer.read().len());
         if self.context.pack.is_dictionary_unused() {

@@ -4,7 +4,7 @@ use steersman_api::{Head, Projection};
 
 use crate::entry::RawEntry;
 
-/// The number of live events that may wait for the store without being packed.
+/// The number of waiting deltas from which live events are packed on arrival, to bound the unpacked JSON (PACK-6).
 const MOST_UNPACKED: usize = 16;
 
 /// The decision whether an arrived object gets a new entry.
@@ -18,7 +18,7 @@ pub(crate) enum IngestPlan {
 }
 
 impl IngestPlan {
-    /// Compares the metadata `head` of an arrived object with the stored entry. `projection`: the requested part.
+    /// Compares the metadata `head` of an arrived object with the stored entry. `projection`: the part that arrived.
     pub(crate) fn of(stored: Option<&RawEntry>, head: &Head, projection: Projection) -> Self {
         match stored {
             Some(stored) if stored.is_of(head) => match projection {

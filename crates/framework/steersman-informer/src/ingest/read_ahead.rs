@@ -22,7 +22,7 @@ pub(crate) enum Worker {
     Task,
 }
 
-/// Decides how far a stream is read ahead (REFL-7): one batch for each worker, and one that waits.
+/// Decides how far a stream is read ahead (REFL-7): by one batch for each worker, and one waiting batch.
 #[derive(Debug, Default)]
 pub(crate) struct ReadAhead {
     /// The largest number of batches that are processed at once; 0 if the reader processes each object as it is read.
@@ -47,7 +47,7 @@ impl ReadAhead {
     }
 
     /// Decides what the reader of the stream does now: read on, hand a batch over, or wait. `is_dry`: the stream has no
-    /// data.
+    /// data at the moment.
     pub(crate) fn next(&self, is_dry: bool) -> ReadStep {
         let has_room = match self.workers {
             0 => self.waiting == 0 && self.in_flight == 0,
@@ -77,7 +77,7 @@ impl ReadAhead {
         self.ended = true;
     }
 
-    /// Records that the oldest batch is done. Returns whether the waiting parts must be handed over at once.
+    /// Records that the oldest batch is done. Returns whether a full batch waits, to be handed over at once.
     pub(crate) fn handle_done(&mut self) -> bool {
         self.in_flight -= 1;
         self.is_full() && self.workers > 0

@@ -139,7 +139,7 @@ where
         Poll::Ready(())
     }
 
-    /// Processes the waiting parts as a batch, here or in a separate task.
+    /// Processes the waiting parts as a batch, in this task or in a task of its own.
     fn hand_over(&mut self) {
         let (parts, ingest) = (take(&mut self.waiting), self.ingest.clone());
         let (projection, in_list) = (self.projection, self.in_list);
