@@ -12,11 +12,11 @@ use steersman_api::metrics::{counters, histograms};
 use self::gauges::Gauges;
 use self::scrape::{LiveGauges, Scrape};
 
-/// Buckets of the durations of requests: 5 ms to 10 min.
+/// Buckets of the durations of lists and watches, in seconds.
 const DURATIONS: [f64; 12] = [
     0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 180.0, 300.0, 600.0,
 ];
-/// Buckets of the time from an event's arrival to its delivery: 100 us to 10 s.
+/// Buckets of the time from an event's arrival to its delivery, in seconds.
 const LATENCIES: [f64; 11] = [
     0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0,
 ];

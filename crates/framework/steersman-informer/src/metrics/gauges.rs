@@ -19,7 +19,7 @@ pub(crate) struct Gauges {
     decoded: AtomicUsize,
     /// The number of deltas that wait for the store.
     queued: AtomicUsize,
-    /// The last applied resource version; 0 if it is not a number.
+    /// The last 15 digits of the last applied resource version; 0 before the first one, or if they are not a number.
     version: AtomicU64,
     last_seen: Mutex<LastSeen>,
 }
@@ -31,7 +31,7 @@ struct LastSeen {
     bookmark: Option<Instant>,
 }
 
-/// The values of the gauges of one kind: sums over all its informers.
+/// The gauges of one kind over all its informers: sums, but the lowest version and the highest ages.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Sum {
     pub(crate) objects: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Sum {
     pub(crate) decoded: usize,
     pub(crate) queued: usize,
     pub(crate) version: Option<u64>,
-    /// The age of the last event of the informer that has gone longest without one.
+    /// The time since the last event of an informer: the longest of all informers of the kind.
     pub(crate) event_age: Option<Duration>,
     pub(crate) bookmark_age: Option<Duration>,
     pub(crate) states: BTreeMap<&'static str, u32>,
@@ -90,7 +90,7 @@ impl Gauges {
 }
 
 impl Sum {
-    /// Adds the gauges of an informer that has not stopped.
+    /// Adds the gauges of an informer, unless it has stopped.
     pub(crate) fn add(&mut self, gauges: &Gauges, now: Instant) {
         let (state, event, bookmark) = {
             let last_seen = gauges.last_seen.lock();
