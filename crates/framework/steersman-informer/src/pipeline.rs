@@ -2,8 +2,7 @@
 //!
 //! Every change holds the writer's lock: first the store changes, then every mailbox gets the events, and subscribers
 //! are woken after the lock is released. Subscribing takes the same lock, so that no event is missed or delivered
-//! twice. Readers take only the store's own lock, which the writer holds for one section of changes at a time
-//! (STORE-7).
+//! twice. Readers take only the store's own lock. The writer holds it for one section of changes at a time (STORE-7).
 
 mod problem_log;
 mod status;
@@ -55,17 +54,17 @@ pub(crate) struct Core {
     writer: Mutex<StoreWriter>,
     /// Serialises the creation of views and indexes, outside the writer's lock (VIEW-7). Locked before `writer`.
     view_creation: Mutex<()>,
-    /// One state for each part of the objects that readers may need, at the index that [`projection_index`] returns.
+    /// One state per projection: the store may be complete for readers of metadata alone. Index: [`projection_index`].
     states: [watch::Sender<InformerState>; 3],
     progress: watch::Sender<SyncProgress>,
-    /// For each part of the objects that readers may need, whether the store was ever complete with it.
+    /// For each projection, whether the store was ever complete with it; read without a lock (STORE-7).
     synced: [AtomicBool; 3],
     /// The number of changes so far; see [`UntypedInformer::applied`](crate::UntypedInformer::applied).
     pub(crate) applied: watch::Sender<u64>,
     /// How much of each object the reflector requests. The value never shrinks.
     wanted: watch::Sender<Projection>,
     relists: watch::Sender<u64>,
-    /// The instant by which the reflector does its next step, receives data, or times out.
+    /// The instant by which the reflector is active again; after it, the reflector counts as stuck (HEALTH-3).
     activity_due: Mutex<Option<Instant>>,
 }
 
@@ -87,12 +86,12 @@ enum RunState {
     Ended,
 }
 
-/// The progress of the initial list. Written under the writer's lock, and read without it.
+/// The progress of the lists of an informer. Written under the writer's lock, and read without it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct SyncProgress {
     /// How much of each object the store holds; `None` before the first list.
     reached: Option<Projection>,
-    /// The number of relist requests when the last complete list began.
+    /// The number of relist requests when the last complete list began: these requests are answered.
     relists: u64,
     stopped: bool,
 }
@@ -176,7 +175,7 @@ impl Core {
         self.writer.lock().fanout.len()
     }
 
-    /// Requests a relist. The returned future waits until such a list is complete or the informer has stopped.
+    /// Requests a relist. The returned future waits until a later list is complete or the informer has stopped.
     pub(crate) fn relist(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut number = 0;
         self.relists.send_modify(|relists| {
@@ -271,7 +270,7 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         () = resync(&core) => {}
         () = train_dictionaries(&core.entries) => {}
     }
-    // Packs the entries of a batch that was cancelled before it was packed.
+    // If the run was cancelled, the entries of its last batch may not be packed yet.
     core.entries.pack_all(&applied);
     drop(running);
 }

@@ -18,7 +18,7 @@ use crate::queue::Queued;
 use crate::store::{Effects, Relist, StoreChange, ViewSnapshot};
 use crate::view_results::ViewResults;
 
-/// The largest number of changes that become visible together; applying them takes a fraction of a millisecond.
+/// The largest number of changes that become visible together: a read waits for no more of them (STORE-9).
 const SECTION: usize = 64;
 
 impl Core {
@@ -237,7 +237,7 @@ fn entry(delta: &Delta) -> Option<RawEntry> {
     }
 }
 
-/// Splits changes into sections, short enough for readers to wait for one (STORE-9).
+/// Splits changes into sections. Waiting readers get the lock between two sections (STORE-9).
 fn sections(changes: Vec<StoreChange>) -> impl Iterator<Item = Vec<StoreChange>> {
     let mut rest = changes.into_iter();
     std::iter::from_fn(move || {
@@ -246,7 +246,7 @@ fn sections(changes: Vec<StoreChange>) -> impl Iterator<Item = Vec<StoreChange>>
     })
 }
 
-/// Returns the arrival times of the deltas that count as events.
+/// Returns the arrival times of all deltas but bookmarks and resyncs, for the metric of the latency of events.
 fn arrivals(batch: &[Queued]) -> Vec<Instant> {
     let is_event =
         |queued: &&Queued| !matches!(queued.delta, Delta::Bookmark { .. } | Delta::Resync);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::state::Reason;
 
-/// A problem that returns within this time after its end is not logged again.
+/// A problem that returns within this time after its end is not logged again, so that it cannot flood the log.
 const AGAIN: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,23 +14,23 @@ pub(crate) enum LogLine {
     Ends,
 }
 
-/// Logs one line when a problem begins, and one when it ends.
+/// Decides when a line is logged: once when a problem begins, and once when it ends.
 #[derive(Debug, Default)]
 pub(crate) struct ProblemLog {
-    /// The problem with a logged begin and no logged end yet.
+    /// The problem that was logged when it began, and has not ended.
     open: Option<ProblemGroup>,
     ended: Option<(ProblemGroup, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProblemGroup {
-    /// An outage, which shows as several reasons one after the other.
+    /// An outage. It shows as several reasons in turn, and the first of them is logged.
     Outage,
     Of(Reason),
 }
 
 impl ProblemLog {
-    /// Decides what to log after an attempt. `reason` says why requests fail now; `None` if they do not.
+    /// Decides what to log after an attempt. `reason` says why requests fail now; `None` if they do not fail.
     pub(crate) fn next_line(&mut self, reason: Option<Reason>, now: Instant) -> LogLine {
         let Some(trouble) = reason.map(ProblemGroup::of) else {
             let Some(open) = self.open.take() else {

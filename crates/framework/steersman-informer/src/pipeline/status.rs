@@ -58,7 +58,7 @@ impl Core {
                 tracing::warn!(
                     kind = %self.name,
                     reason = %problem.reason,
-                    // The field has another name than `message`, which would replace the text of the line.
+                    // The field is not named `message`, because that would replace the text of the line.
                     error = %problem.message,
                     // The remedy is the last field and has no quotes, because it may contain an RBAC rule to copy.
                     remedy = remedy.map(tracing::field::display),

@@ -89,7 +89,7 @@ impl Core {
         handle
     }
 
-    /// Returns whether the store holds enough of the objects, or has no list yet.
+    /// Returns whether the store holds as much of each object as `needs` says, or has no list yet.
     fn is_ready(&self, needs: Projection) -> bool {
         self.reached().is_none_or(|reached| needs <= reached)
     }
@@ -191,7 +191,7 @@ impl NewView {
         }
     }
 
-    /// Returns the entries that the view has to decode or forget; none if the store holds too little of the objects.
+    /// Returns the entries that the view has to decode or forget: none if the store holds too little of each object.
     fn update(&mut self, indexer: &Indexer) -> EntryDiff {
         match self.view.ready {
             true => self.known.update(indexer.entries(None)),
