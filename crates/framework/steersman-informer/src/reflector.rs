@@ -5,8 +5,8 @@
 //!            ▼                                                    │
 //!         Empty ──▶ Listing (a page at a time) ──────────────▶ Watching ◀─┐
 //!            │          ▲                                       ▲   │     │ ended, cut, silent:
-//!            │          │ refused, no end in sight              │   └─────┘ resumes, no relist
-//!            └──▶ Streaming (WatchList) ─── all there ──────────┘
+//!            │          │ refused, no end bookmark              │   └─────┘ resumes, no relist
+//!            └──▶ Streaming (WatchList) ─── complete ───────────┘
 //!
 //!         any of them, after a failure ──▶ Backoff ──▶ the same again
 //! ```

@@ -39,13 +39,13 @@ impl ReflectorBackoff {
         }
     }
 
-    /// Records a failure. Returns the end of the delay: at least `asked`, the server's `Retry-After`, of at most 5
-    /// minutes.
+    /// Records a failure. Returns the end of the delay. The delay is at least `asked`, the server's `Retry-After`, of
+    /// which at most 5 minutes count.
     pub(crate) fn fail(&mut self, now: Instant, asked: Option<Duration>) -> Instant {
         self.delay(now, asked, CAP)
     }
 
-    /// Records a failure in an outage as [`fail`](Self::fail) does; for the first minute the delays stay short.
+    /// Records a failure in an outage as [`fail`](Self::fail) does. In its first minute the delays stay short.
     pub(crate) fn fail_briefly(&mut self, now: Instant, asked: Option<Duration>) -> Instant {
         let begun = self.since.is_none_or(|since| now < since + SOON);
         self.delay(now, asked, if begun { SOON_CAP } else { CAP })

@@ -42,7 +42,7 @@ pub(crate) trait ReflectorHost: Send + Sync {
     /// Returns how much of each object to request. The value never shrinks.
     fn wanted(&self) -> Projection;
 
-    /// Tells the informer the instant by which the reflector does its next step, receives data, or times out.
+    /// Tells the informer the instant by which the reflector acts, receives data, or times out (HEALTH-3).
     fn expect_activity(&self, by: Instant);
 
     fn relists(&self) -> u64;
@@ -62,24 +62,24 @@ pub(crate) struct Reflector<L, S, H> {
     partial_list: PartialList,
     /// How much of each object the present requests ask for.
     projection: Projection,
-    /// The number of relist requests when the present list began.
+    /// The number of relist requests when the present list began. A later request causes another list.
     relists: u64,
     version_check: VersionCheck,
-    /// How many outages of the server had ended at the last failure, and the time of that failure.
+    /// The number of outages that had ended by the last failure, to recognise a new one, and the time of the failure.
     failed: (u64, Instant),
     /// Whether a list was completed. Only later lists need a permit; the cache decides when first lists run.
     listed: bool,
-    /// The permit that limits how many informers list again at once; `None` for the first list.
+    /// The permit that is held during each list but the first: it limits how many informers list again at once.
     turn: Option<OwnedSemaphorePermit>,
 }
 
-/// The longest time for which the health of the server delays a repeated request.
+/// The longest time for which the health of the server delays a repeated request: the server may only seem to be away.
 const AT_LAST: Duration = Duration::from_secs(30);
 
 /// The longest time without data of a list, or until a watch opens: more than a request and the wait for a permit.
 const LONGEST_REQUEST: Duration = Duration::from_secs(180);
 
-/// The number of listed objects after which the reflector reports again that it is active.
+/// The number of listed objects after which the reflector reports again that it is active (HEALTH-3).
 const NOTED_OBJECTS: usize = 1024;
 
 impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
@@ -99,7 +99,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
             sink,
             host,
             machine: ReflectorMachine::new(
-                // A streaming list needs bookmarks, because one of them ends it.
+                // A streaming list needs bookmarks, because a bookmark ends it.
                 options.watch_list && options.bookmarks,
                 options.page_size,
                 options.seed,
@@ -183,7 +183,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         self.host.expect_activity(now() + LONGEST_REQUEST);
     }
 
-    /// Waits for a permit for any list but the first, because after an outage all informers list at once.
+    /// Waits for a permit for any list but the first, because after an outage all informers would list at once.
     async fn take_turn(&mut self) {
         if self.listed && self.turn.is_none() {
             self.turn = self.options.health.list_turn().await;
@@ -192,7 +192,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
 
     async fn list(&mut self, version: ResourceVersion, limit: Option<u32>, page: Option<String>) {
         let mut paging = Paging::new().page_size(limit.unwrap_or(0));
-        // An exact version is listed without pages, and the server refuses a match together with a continue token.
+        // An exact version is listed without pages; the server refuses a version match together with a continue token.
         paging.version_match = (version.is_exact() && limit.is_none() && page.is_none())
             .then_some(VersionMatch::NotOlderThan);
         paging.resource_version = Some(version);
@@ -251,7 +251,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
                 StreamPart::Other(Ok(_)) => {}
                 StreamPart::Other(Err(error)) => return Err(RequestFailure::within(&error)),
             }
-            // Yields regularly, because a chunk may hold many objects.
+            // Yields regularly, because a chunk of the response may hold many objects.
             tokio::task::coop::consume_budget().await;
         }
         Err(RequestFailure::cut())
@@ -311,7 +311,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
                 Some(StreamPart::Other(Ok(WatchEvent::Error(error)) | Err(error)))
                     if error.is_transport() =>
                 {
-                    // A timeout of the transport means that the watch was silent, which is no ordinary end of a watch.
+                    // A timeout of the transport means that the watch was silent: that is no ordinary end of a watch.
                     let silent = is_timeout(&error);
                     return self.end(if silent {
                         WatchEnd::Silent

@@ -6,7 +6,7 @@ use steersman_api::Error;
 
 use crate::state::Reason;
 
-/// A failed request, or an ERROR event.
+/// A failed request, or an ERROR event of a watch.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestFailure {
     pub(crate) class: FailureClass,
@@ -23,7 +23,7 @@ pub(crate) enum FailureClass {
     Expired,
     /// The server has not reached the resource version yet.
     VersionUnknown,
-    /// The server refuses the request itself; for a streaming list, the server does not offer it.
+    /// The server refuses the request itself, for example a streaming list that it does not offer.
     Rejected,
     NotServed,
     Forbidden,
@@ -34,7 +34,7 @@ pub(crate) enum FailureClass {
     Starting,
     /// The server, or an aggregated server behind it, is unavailable (502, 503, 504).
     Unavailable,
-    /// Any other 5xx.
+    /// Any other 5xx response.
     Server,
     Decode,
 }
@@ -44,7 +44,7 @@ const STARTING: [&str; 2] = [
     "storage is (re)initializing",
     "before all known HTTP paths have been installed",
 ];
-/// The longest wait for a server that is starting; kube-apiserver asks for five seconds.
+/// The longest wait for a server that is starting: it may be up before the five seconds that kube-apiserver asks for.
 const STARTING_WAIT: Duration = Duration::from_secs(1);
 
 impl RequestFailure {

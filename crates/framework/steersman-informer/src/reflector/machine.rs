@@ -14,7 +14,7 @@ use crate::reflector::step::{
 use crate::reflector::watch_activity::{Bookmarks, SHORT, STALL, WatchActivity};
 use crate::state::Reason;
 
-/// The timeout of a watch, which the server enforces. Jitter keeps reflectors from ending their watches together.
+/// The longest timeout of a watch. The server enforces it. Jitter keeps reflectors from ending their watches together.
 const WATCH: Duration = Duration::from_secs(290);
 const WATCH_JITTER: Duration = Duration::from_secs(20);
 /// How long a watch must have delivered live events to count as healthy. The end of a healthy watch resets the counts
@@ -22,15 +22,15 @@ const WATCH_JITTER: Duration = Duration::from_secs(20);
 const WELL: Duration = Duration::from_secs(10);
 /// The number of broken streaming lists after which the reflector tries an ordinary list.
 const STREAMS: u32 = 2;
-/// The number of consecutive refused or failed watches after which the reflector lists again.
+/// The number of refused or failed watches since a healthy one after which the reflector lists again (REFL-8).
 const REFUSALS: u32 = 5;
-/// The number of consecutive watches without events that end at once, after which the reflector lists again.
+/// The number of consecutive watches without events that end at once, after which the reflector lists again (REFL-11).
 const EMPTY: u32 = 3;
-/// The number of consecutive expirations after which the informer counts as degraded.
+/// The number of consecutive expirations after which the informer counts as degraded (REFL-5).
 const EXPIRED: u32 = 3;
-/// The time within which a working server accepts a watch after the previous watch ended.
+/// The time within which a working server accepts the next watch. After it the informer counts as degraded.
 const ANSWER: Duration = Duration::from_secs(5);
-/// The time within which a server accepts a watch after the connection broke.
+/// Replaces [`ANSWER`] after a broken connection: an outage is likely, so the informer counts as degraded earlier.
 const ANSWER_OF_BROKEN: Duration = Duration::from_secs(1);
 const SILENT: &str = "nothing was heard of the watch for too long";
 
@@ -46,19 +46,19 @@ pub(crate) struct ReflectorMachine {
     page_size: u32,
     streams: Streams,
     broken_streams: u32,
-    /// Whether a continue token expired, so that the next list is requested as one page.
+    /// Whether a continue token expired or was refused, so that the next list is requested as one page.
     unpaged: bool,
     /// The number of requests since the last healthy watch (see [`WELL`]) with a resource version or a continue token
     /// that had expired or was unknown to the server (REFL-5).
     expired: u32,
-    /// The number of refused or failed watches since the last healthy one.
+    /// The number of refused or failed watches since the last healthy watch.
     refused: u32,
     /// The number of consecutive events that did not decode.
     broken: u32,
     /// The number of consecutive watches without events that ended at once (REFL-11).
     short: u32,
     pauses: Pauses,
-    /// Whether the connection of the last watch broke.
+    /// Whether the connection of the last watch broke, so that [`ANSWER_OF_BROKEN`] applies.
     broke: bool,
     watch: WatchActivity,
     bookmarks: Bookmarks,
@@ -110,8 +110,8 @@ impl ReflectorMachine {
         }
         match &self.phase {
             ReflectorPhase::Empty | ReflectorPhase::Streaming => ReflectorStep::Stream {
-                // A streaming list must reach the version in `list_from`, if that is an exact one. Otherwise it asks
-                // for the newest state, never for "any version", which may be older than the versions seen before.
+                // A streaming list must reach the version in `list_from`, if this version is exact. Otherwise it asks
+                // for the newest state, never for "any version", because that may be older than the versions seen.
                 version: if self.list_from.is_exact() {
                     self.list_from.clone()
                 } else {
@@ -151,7 +151,7 @@ impl ReflectorMachine {
         self.pauses.handle_answer();
     }
 
-    /// Handles the opening of a watch, which is no success yet: a server may accept a watch and then fail.
+    /// Handles the opening of a watch. This is no success yet: a server may accept a watch and then fail.
     pub(crate) fn handle_open(&mut self, now: Instant) {
         self.handle_answer();
         self.broke = false;
@@ -162,7 +162,7 @@ impl ReflectorMachine {
         now + if self.broke { ANSWER_OF_BROKEN } else { ANSWER }
     }
 
-    /// Reports that the response to a watch request is late, so that the store may be stale.
+    /// Handles a late response to a watch request: the informer is degraded, because the store may be stale.
     pub(crate) fn handle_late(&mut self, now: Instant) {
         if self.phase == ReflectorPhase::Watching && self.problem().is_none() {
             let message =
@@ -189,8 +189,8 @@ impl ReflectorMachine {
         self.note_arrival(now);
     }
 
-    /// Handles an event after the initial objects. In a streaming list the bookmark that ends the list is due now;
-    /// without that bookmark, the server has taken the request for an ordinary watch.
+    /// Handles an event after the initial objects. In a streaming list the bookmark that ends the list is due now. If
+    /// this bookmark does not come, the server has taken the request for an ordinary watch.
     pub(crate) fn handle_live_event(&mut self, now: Instant) {
         if self.phase == ReflectorPhase::Streaming {
             self.watch.end_due.get_or_insert(now + STALL);
@@ -285,7 +285,7 @@ impl ReflectorMachine {
             self.broken_streams += 1;
             self.pauses.none();
             if watch.end_due.is_some_and(|due| now >= due) {
-                // The server does not support streaming lists, which is no failure.
+                // The end bookmark did not come, so the server does not support streaming lists. That is no failure.
                 self.streams = Streams::No;
                 return None;
             } else if end == WatchEnd::Silent || self.broken_streams >= STREAMS {

@@ -1,4 +1,4 @@
-//! Machine: the pause before the next request, with one backoff per cause.
+//! Machine: the pause before the next request, with one backoff per class of failures.
 
 use std::time::{Duration, Instant};
 

@@ -19,8 +19,8 @@ impl ProblemTracker {
         self.problem.as_ref()
     }
 
-    /// Records that a watch stayed open, which ends the problem. Unless silence was involved, the failure count is
-    /// reset.
+    /// Records that a watch stayed open, which ends the problem. The count of failures is reset unless the watch was
+    /// silent, now or before.
     pub(crate) fn settle(&mut self, silent: bool) {
         let problem = self.problem.take();
         if !silent && problem.is_none_or(|problem| problem.reason != Reason::Silent) {

@@ -1,7 +1,7 @@
 //! Machine: decides when to check that the server has reached the version of a resumed watch.
 //!
 //! A server that was restored from a backup opens a watch after a version that it has not reached, and stays silent.
-//! The check is a list of one object at that version, which such a server refuses.
+//! The check is a list of one object at that version: such a server refuses the list.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const QUIET: Duration = Duration::from_secs(5);
 /// The time until the check is repeated, after it failed without an answer about the version.
 const AGAIN: Duration = Duration::from_secs(30);
-/// A watch counts as ended by its timeout if it ends at most this long before the timeout.
+/// A watch counts as ended by its timeout, and not by a restart of the server, if it ends at most this long before it.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// The time of the check of the open watch, if one is needed (REFL-12).
@@ -41,7 +41,7 @@ impl VersionCheck {
         self.due = self.is_wanted.then_some(now + QUIET);
     }
 
-    /// Records an event, a bookmark or a list, which shows that the server has reached the version.
+    /// Records an event, a bookmark or a list: each shows that the server has reached the version.
     pub(crate) fn note_reached(&mut self) {
         (self.is_wanted, self.due) = (false, None);
     }

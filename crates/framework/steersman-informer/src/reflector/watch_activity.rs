@@ -8,10 +8,10 @@ pub(crate) const MARGIN: Duration = Duration::from_secs(15);
 pub(crate) const STALL: Duration = Duration::from_secs(30);
 /// The shortest time for which a watch must be open to count as a success.
 pub(crate) const SHORT: Duration = Duration::from_secs(1);
-/// The interval in which kube-apiserver sends bookmarks.
+/// The interval at which kube-apiserver sends bookmarks.
 const BOOKMARK: Duration = Duration::from_secs(60);
-/// The longest interval at which bookmarks are expected. A longer one would be of no use, because the watch times out
-/// before a missing bookmark could be noticed.
+/// The longest interval at which bookmarks are expected. A longer interval would be of no use, because the watch times
+/// out before a missing bookmark could be noticed.
 const BOOKMARK_CAP: Duration = Duration::from_secs(240);
 
 /// The times of the last events of the open watch.
@@ -30,14 +30,14 @@ pub(crate) struct WatchActivity {
     pub(crate) timeout: Duration,
 }
 
-/// The interval at which the server is expected to send bookmarks (REFL-10).
+/// The interval at which the server of a watch sends bookmarks. A watch that is silent for longer than this is
+/// abandoned (REFL-10).
 ///
-/// A server sends bookmarks to each watch that asks for them, or to none: kube-apiserver sends none for kinds that it
-/// does not cache. So none are expected before the first bookmark, nor after a whole watch without one: after a
-/// restart, older servers send none for a kind until one of its objects changes.
+/// kube-apiserver sends no bookmarks for kinds that it does not cache. So no bookmark is expected before the first one,
+/// nor after a watch that delivered none: after a restart, older servers send none for a kind until an object changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bookmarks {
-    /// The longest interval between two bookmarks so far, at least a minute; `None` if none are expected.
+    /// The longest interval between two bookmarks so far, at least a minute; `None` if no bookmark is expected.
     every: Option<Duration>,
 }
 
@@ -61,7 +61,7 @@ impl Bookmarks {
         self.every = Some(gap.clamp(known, BOOKMARK_CAP));
     }
 
-    /// Records that a watch was silent. If it delivered no bookmark at all, none are expected any more.
+    /// Records that a watch was silent. If it delivered no bookmark at all, no further bookmark is expected (REFL-10).
     pub(crate) fn handle_silence(&mut self, watch_activity: &WatchActivity) {
         if watch_activity.marked.is_none() {
             self.every = None;

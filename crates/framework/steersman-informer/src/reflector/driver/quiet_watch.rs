@@ -1,4 +1,5 @@
-//! Driver: decides whether a silent watch is kept, and checks its version at the server.
+//! Driver: at a deadline without an event, asks the machine whether the watch is kept, or checks with a list request
+//! that the server has reached the resource version of the watch.
 
 use std::time::Duration;
 
@@ -9,12 +10,12 @@ use super::{DeltaSink, Reflector, ReflectorHost, now};
 use crate::reflector::failure::RequestFailure;
 use crate::reflector::step::WatchEnd;
 
-/// The timeout of the request that checks whether the server has reached the version of a silent watch (REFL-12). The
-/// events of the watch wait meanwhile.
+/// The timeout of the request that checks whether the server has reached the version of a silent watch (REFL-12).
+/// Meanwhile the events of the watch wait.
 const LONGEST_CHECK: Duration = Duration::from_secs(5);
 
 impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
-    /// At a deadline without an event, decides whether the watch is kept. A watch that is not kept has ended or failed.
+    /// Asks at a deadline without an event whether the watch is kept. A watch that is not kept has ended or failed.
     pub(super) async fn is_quiet_watch_kept(&mut self, after: &ResourceVersion) -> bool {
         if self.version_check.is_due(now()) {
             let unknown = self.check_version(after).await;
@@ -31,7 +32,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         true
     }
 
-    /// REFL-12: lists one object at the version of the watch. Returns a failure if the server has not reached it.
+    /// REFL-12: lists one object at the version of the watch. Returns a failure if the server has not reached `after`.
     async fn check_version(&mut self, after: &ResourceVersion) -> Option<RequestFailure> {
         let mut paging = Paging::new().page_size(1);
         paging.version_match = Some(VersionMatch::NotOlderThan);
