@@ -1,4 +1,4 @@
-//! Machine: collects the objects of many entries, and decodes those that are not cached on demand.
+//! Machine: collects the cached objects of many entries, and decodes the other objects on demand.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -15,9 +15,8 @@ const TOGETHER: usize = 16;
 
 /// Collects the objects of entries in their order.
 ///
-/// Entries and objects are scattered over memory, and each needs a lock and a reference count, for which the processor
-/// must wait for the data. So [`TOGETHER`] entries at a time are first only read, which loads all of them concurrently,
-/// and then locked and counted.
+/// Entries and objects are scattered over memory, and the processor waits for each lock and each reference count. So
+/// [`TOGETHER`] entries at a time are first only read, which loads them concurrently, and then locked and counted.
 pub(crate) struct ListCollector<'a, K> {
     objects: Vec<Arc<K>>,
     /// The first entry with an object that is not cached, and all entries after it.
@@ -26,8 +25,8 @@ pub(crate) struct ListCollector<'a, K> {
     waiting: usize,
 }
 
-/// The objects of a list at one version, decoded on demand, which takes tens of microseconds per object. Decoding holds
-/// no lock and caches nothing (PACK-3).
+/// The objects of a list at one version, decoded on demand. Decoding an object takes tens of microseconds, holds no
+/// lock and caches nothing (PACK-3).
 #[derive(Debug)]
 pub struct LazyList<K> {
     /// The list, with the objects that are decoded so far.

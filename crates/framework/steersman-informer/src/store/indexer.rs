@@ -116,7 +116,7 @@ impl Indexer {
         self.entries(namespace).filter_map(|entry| view.sees(entry))
     }
 
-    /// Returns a snapshot of the present views. Under the lock only an `Arc` is cloned.
+    /// Returns a snapshot of the present views. A caller needs the store's lock only to clone an `Arc`.
     pub(crate) fn decoders(&self) -> Arc<ViewSnapshot> {
         Arc::clone(&self.decoders)
     }
@@ -175,13 +175,13 @@ impl Indexer {
         }
     }
 
-    /// Applies one change, and adds its effects to `effects`, which [`unchanged`](Self::unchanged) made.
+    /// Applies one change, and adds its effects to `effects`, at first those of [`unchanged`](Self::unchanged).
     pub(crate) fn apply(&mut self, change: StoreChange, effects: &mut Effects) {
         let key = match &change {
             StoreChange::Put(item, _) | StoreChange::Removed(item, _) => key_of(item).clone(),
             StoreChange::Advance(version) => return self.advance(version),
         };
-        // Updated per change, because counting all objects would take long.
+        // The count of unreadable objects is updated per change, because counting all objects would take long.
         let before = self.is_unreadable(&key);
         self.change(change, effects);
         let now = self.is_unreadable(&key);
@@ -309,8 +309,8 @@ impl Indexer {
         taken
     }
 
-    /// Subtracts the present size of an entry from the counts. A list may have replaced metadata by the whole JSON since
-    /// the entry was added; the relist counts all sizes anew.
+    /// Subtracts the present size of an entry from the counts. The size may have grown since the entry was added, if a
+    /// list replaced metadata by the whole JSON; the relist counts all sizes anew.
     fn leave(&mut self, entry: Option<&RawEntry>) {
         let bytes = entry.map_or(0, |entry| entry.raw_body().bytes());
         self.bytes = self.bytes.saturating_sub(bytes);

@@ -110,7 +110,7 @@ impl<K: Object> Store<K> {
         (object.map_err(|problem| entry.malformed(&problem)), version)
     }
 
-    /// Returns the metadata of one object as an entry, without decoding the body; `None` if the store has none.
+    /// Returns one object's metadata as an entry, without decoding the body; `None` if the store has no such object.
     pub fn entry(&self, key: &ObjectKey) -> Option<Entry<K>> {
         let indexer = self.shared.indexer.read();
         let entry = self.view(&indexer)?.sees(indexer.get(key)?)?;
@@ -279,7 +279,7 @@ impl<K: Object> Store<K> {
     /// Returns the objects that do not decode as `K`, ordered by key.
     pub fn malformed(&self) -> Vec<Malformed> {
         let indexer = self.shared.indexer.read();
-        // An object that no type decodes replaces the older version that this type could not decode.
+        // If no type decodes the newest version, its error replaces the error of an older version for this type.
         let mut malformed = indexer.malformed().clone();
         for aside in self.view(&indexer).into_iter().flat_map(View::malformed) {
             let known = malformed.entry(aside.key.clone());
@@ -296,7 +296,7 @@ impl<K: Object> Store<K> {
         indexer.malformed().get(key).or_else(aside).cloned()
     }
 
-    /// Calls `found` with each selected entry, in order. Returns the version, and the first undecodable object.
+    /// Calls `found` with each selected entry, in order. Returns the store's version, and the first unreadable object.
     fn look<'a>(
         &self,
         indexer: &'a Indexer,

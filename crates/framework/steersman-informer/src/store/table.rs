@@ -54,7 +54,7 @@ impl<T: Keyed> EntryTable<T> {
         self.slots.len()
     }
 
-    /// Inserts a value. Returns the previous one of its key.
+    /// Inserts a value. Returns the previous value of its key.
     pub(crate) fn insert(&mut self, new: T) -> Option<T> {
         let Self { slots, hasher } = self;
         let hash = hasher.hash_one(new.key());

@@ -9,7 +9,7 @@ use crate::event::Origin;
 /// The change of the object under one key.
 #[derive(Debug)]
 pub(crate) enum Transition {
-    /// An object is now stored under a free key.
+    /// The key was free, and now an object is stored under it.
     Appeared { new: RawEntry, origin: Origin },
     /// The stored object has a new version, or other JSON of the same version (STORE-10).
     Changed { old: RawEntry, new: RawEntry },
@@ -24,7 +24,7 @@ pub(crate) enum Transition {
     Same { stored: RawEntry, arrived: RawEntry },
     /// The new version does not decode, so the stored version stays readable.
     Kept { stored: RawEntry },
-    /// No version of the object was ever stored.
+    /// The object does not decode, and no object was stored under its key.
     Nothing,
 }
 
@@ -76,7 +76,7 @@ impl Transition {
     }
 }
 
-/// Returns whether a malformed object is the stored object, or has no readable uid.
+/// Returns whether a malformed object is the stored object. Without a readable uid it counts as the stored object.
 fn is_of(malformed: &Malformed, stored: &RawEntry) -> bool {
     malformed.uid.is_empty() || *stored.uid() == *malformed.uid
 }

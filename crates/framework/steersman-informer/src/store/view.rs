@@ -49,8 +49,8 @@ pub(crate) struct ChangeCounts {
 
 /// The objects of a store decoded as one type, with the view's indexes.
 ///
-/// Of an object that does not decode as the type, the view keeps the last version that did (VIEW-1), until a version
-/// decodes or the object is gone.
+/// If an object does not decode as the type, the view keeps its last version that did (VIEW-1), until a version decodes
+/// or the object is gone.
 #[derive(Clone)]
 pub(crate) struct View {
     pub(crate) id: ViewId,
@@ -68,14 +68,14 @@ pub(crate) struct View {
 #[derive(Clone, Debug)]
 struct MalformedEntry {
     malformed: Malformed,
-    /// The last version that decoded; `None` if none did.
+    /// The last version that decoded; `None` if no version did.
     last_good: Option<RawEntry>,
 }
 
 #[derive(Debug)]
 pub(crate) struct ViewEffects {
     pub(crate) view: ViewId,
-    /// Whether the view has subscribers, for which events are recorded.
+    /// Whether the view has subscribers. Without subscribers no events are recorded.
     pub(crate) has_subscribers: bool,
     pub(crate) events: Vec<RawEvent>,
     /// The objects that the view's type cannot decode since this change.
@@ -212,7 +212,7 @@ impl View {
         if !self.ready {
             return None;
         }
-        // In the usual case every object decodes.
+        // Usually every object decodes, and needs no look-up among the malformed objects.
         if self.malformed_entries.is_empty() {
             return Some(stored);
         }
@@ -265,7 +265,7 @@ impl View {
         self.insert(stored, result, effects);
     }
 
-    /// Adds an index of the visible objects. Those for which its function fails are malformed, and stay visible.
+    /// Adds an index of the visible objects. Objects for which its function fails are malformed, and stay visible.
     pub(crate) fn add_index(
         &mut self,
         index: Index,

@@ -87,7 +87,7 @@ impl Indexer {
         (next, effects)
     }
 
-    /// Records an object that does not decode. The effects name the object if `before` did not have it.
+    /// Records an object that does not decode. The effects name the object, for the log, if its error is new.
     fn note_malformed(&mut self, malformed: Malformed, before: &Self, effects: &mut Effects) {
         if before.malformed.get(&malformed.key) != Some(&malformed) {
             effects.malformed.push(malformed.clone());
@@ -127,8 +127,8 @@ impl Indexer {
             bytes: 0,
             version: AppliedVersion(version),
         };
-        // A view that was added before the first list counts as ready, because it was not known how much of each object
-        // the list brings. It is known now.
+        // A view that was added before the first list counted as ready. The list shows now whether it has as much of
+        // each object as the view needs.
         let mut has_waiting = false;
         for view in &mut next.views {
             if view.ready && view.needs > projection {
