@@ -3,9 +3,9 @@
 /// The number of items in a chunk: few enough that later allocations can use a freed chunk.
 const CHUNK: usize = 512;
 
-/// Items in order. The index of an item never changes.
+/// A vector in chunks. The index of an item never changes.
 ///
-/// Unlike a `Vec`, it is not copied when it grows, and leaves no hole of megabytes in memory when it is dropped.
+/// Unlike a `Vec`, it copies no items when it grows, and dropping it leaves no hole of megabytes in memory.
 #[derive(Debug)]
 pub(crate) struct ChunkedVec<T> {
     chunks: Vec<Vec<Option<T>>>,
@@ -51,7 +51,7 @@ impl<T> ChunkedVec<T> {
         self.chunks.iter().flatten().flatten()
     }
 
-    /// Returns the items in order. Each chunk is freed after its last item.
+    /// Returns the items in order. Each chunk is freed once its last item was returned.
     pub(crate) fn into_items(self) -> impl Iterator<Item = T> {
         self.chunks.into_iter().flatten().flatten()
     }

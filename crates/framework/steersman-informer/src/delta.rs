@@ -37,7 +37,7 @@ pub(crate) struct IngestContext {
     pub(crate) in_list: bool,
 }
 
-/// One change from the server for the store, in the order of the server's events.
+/// One change as the server reported it, or a resync. Deltas keep the order of the server's events.
 #[derive(Debug)]
 pub(crate) enum Delta {
     /// An object was created or changed.
@@ -50,7 +50,7 @@ pub(crate) enum Delta {
         items: ChunkedVec<Arrived>,
         /// How much of each object the list asked for.
         projection: Projection,
-        /// The number of relists that were requested when the list began.
+        /// The number of relist requests when the list began. A request is answered only by a list that began after it.
         relists: u64,
     },
     /// All events up to this version were delivered.

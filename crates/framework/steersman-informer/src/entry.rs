@@ -43,13 +43,13 @@ struct ResidentEntry {
     owners_and_finalizers: Arc<OwnersAndFinalizers>,
     annotations_hash: u32,
     deleting: bool,
-    /// Digests of this program's server-side applies that would not change this version; unset for most objects.
+    /// Digests of this program's server-side applies that would change nothing: the client omits these (CLIENT-12).
     #[expect(clippy::box_collection, reason = "one pointer in place of three words")]
     applies: OnceLock<Box<Vec<ApplyDigest>>>,
     body: Body,
 }
 
-/// An optional `metadata.generation` in eight bytes.
+/// An optional `metadata.generation` in eight bytes; an `Option<i64>` takes sixteen.
 #[derive(Clone, Copy)]
 struct Generation(i64);
 
@@ -108,7 +108,7 @@ impl<K> Entry<K> {
         &self.inner.key
     }
 
-    /// Returns `metadata.uid`, which differs if the object was deleted and created again.
+    /// Returns `metadata.uid`. An object that is deleted and created again under its name has another uid.
     pub fn uid(&self) -> &Uid {
         &self.inner.uid
     }
@@ -123,7 +123,7 @@ impl<K> Entry<K> {
         self.inner.generation.get()
     }
 
-    /// Returns whether the object has a deletion timestamp; it exists until its finalizers are removed.
+    /// Returns whether the object has a deletion timestamp. Such an object exists until its finalizers are removed.
     pub fn is_deleting(&self) -> bool {
         self.inner.deleting
     }
@@ -133,7 +133,7 @@ impl<K> Entry<K> {
         &self.inner.labels
     }
 
-    /// Returns a hash of the object's annotations, which needs no decoding. Different annotations have equal hashes
+    /// Returns a hash of the object's annotations, without decoding the object. Different annotations have equal hashes
     /// with a probability of one in four billion.
     pub fn annotations_hash(&self) -> u32 {
         self.inner.annotations_hash
@@ -225,10 +225,10 @@ impl RawEntry {
         entry
     }
 
-    /// Stores the digests of server-side applies that would not change this version, once the whole object arrives.
+    /// Stores the digests of server-side applies that would change nothing in this version, if it arrived with any.
     pub(crate) fn note_applies(&self, applies: Vec<ApplyDigest>) {
         if !applies.is_empty() {
-            // Setting fails if the same version arrived before, with the same applies.
+            // Setting fails only if the version has digests already: they are the same.
             let _ = self.inner.applies.set(Box::new(applies));
         }
     }
@@ -239,7 +239,7 @@ impl RawEntry {
         applies.is_some_and(|applies| applies.contains(apply))
     }
 
-    /// Returns the cached object decoded as a `K`. The call counts as a read, which delays the eviction.
+    /// Returns the cached object decoded as a `K`. The call counts as a read and so delays the eviction.
     pub(crate) fn cached<K: Object>(&self) -> Option<DecodeResult<K>> {
         self.inner.body.cached()
     }

@@ -1,6 +1,6 @@
 //! Words: errors of the methods of an informer.
 //!
-//! Failed requests to the server are no errors of a method: the informer repeats them, and shows them in its
+//! Failed requests to the server are no errors of a method: the informer repeats them, and shows the problem in its
 //! [`InformerState`](crate::InformerState).
 
 use steersman_object::{Kind, ListOptions};
@@ -15,7 +15,7 @@ pub enum Error {
     IndexExists {
         /// The kind of the informer's objects.
         kind: String,
-        /// The name that is taken.
+        /// The name that another index has.
         name: String,
     },
     /// The name of an index is empty.
@@ -29,7 +29,7 @@ pub enum Error {
     NoSuchIndex {
         /// The kind of the informer's objects.
         kind: String,
-        /// The name that was asked for.
+        /// The name of an index in the read.
         name: String,
         /// The names of the existing indexes, as text.
         known: String,

@@ -13,16 +13,16 @@ pub enum Event<K> {
     Created {
         /// The object as it is now.
         new: Entry<K>,
-        /// The cause of the event: the initial list, a live change or a resync.
+        /// The source of the event: the initial list or a live change.
         origin: Origin,
     },
     /// The object changed, or a resync repeats it.
     Updated {
-        /// The last version that the subscriber took.
+        /// The version that the subscriber received last.
         old: Entry<K>,
         /// The object after the change.
         new: Entry<K>,
-        /// The cause of the event: a live change or a resync.
+        /// The source of the event: a live change or a resync.
         origin: Origin,
     },
     /// The object disappeared: it was deleted, or no longer matches the selectors.
@@ -37,7 +37,7 @@ pub enum Event<K> {
 /// An event with objects that are not tied to a Rust type yet.
 pub(crate) type RawEvent = Event<Untyped>;
 
-/// The cause of an event.
+/// The source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Origin {
@@ -84,7 +84,7 @@ impl<K> Event<K> {
         self.entry().key()
     }
 
-    /// Returns the version before an update, or the last known one of a deleted object; `None` if the object appeared.
+    /// Returns the version before an update, or the last known version of a deleted object; `None` for a create.
     pub fn old(&self) -> Option<&Entry<K>> {
         match self {
             Self::Created { .. } => None,
@@ -109,7 +109,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// Returns the cause of the event; a delete is always live.
+    /// Returns the source of the event; a delete is always live.
     pub fn origin(&self) -> Origin {
         match self {
             Self::Created { origin, .. } | Self::Updated { origin, .. } => *origin,

@@ -25,8 +25,8 @@ use crate::untyped_informer::UntypedInformer;
 ///
 /// Declaring an informer makes no request; [`run`](Self::run) does. Cheap to clone: all clones are the same informer.
 ///
-/// A server that refuses, fails or is away is not an error but a [`InformerState`]: the informer repeats
-/// its requests, and its objects stay readable (REFL-2).
+/// A server that refuses, fails or is away causes no error: the informer repeats its requests, shows the problem in its
+/// [`InformerState`], and its objects stay readable (REFL-2).
 ///
 /// The [documentation of the crate](crate) has an example.
 #[derive(Clone, derive_more::Debug)]
@@ -118,7 +118,7 @@ impl<K: Object> Informer<K> {
     /// Indexes all labels, so that a list by labels visits only the objects that have them. Idempotent.
     pub fn index_labels(&self) {
         let index = Index::new(LABELS, Arc::new(|entry| Ok(label_values(entry))));
-        // Not by `add`, which refuses the empty name of this index. The call fails only if the index exists already.
+        // `add` refuses the empty name of this index. The call fails only if the index exists already.
         let _again = self.core().add_index(self.store.handle(), index);
     }
 
@@ -173,7 +173,7 @@ impl<K: Object> Informer<K> {
         self.core().add_index(self.store.handle(), index)
     }
 
-    /// Returns the state of the informer, as far as the objects can be read as `K`.
+    /// Returns the state of the informer: `Synced` only if the store holds as much of each object as `K` needs.
     pub fn state(&self) -> InformerState {
         self.core().state(self.needs())
     }
@@ -183,7 +183,7 @@ impl<K: Object> Informer<K> {
         self.core().state_changes(self.needs())
     }
 
-    /// Returns whether the store was complete at least once, as far as the objects can be read as `K`.
+    /// Returns whether the store was ever complete with as much of each object as `K` needs.
     pub fn has_synced(&self) -> bool {
         self.core().has_synced(self.needs())
     }

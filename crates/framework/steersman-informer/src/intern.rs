@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// The number of values up to which a pool is not swept.
+/// The number of unused values that a pool may hold in any case, so that a small pool is not swept after each change.
 const FEW: usize = 64;
 
 /// Shares equal values, such as the labels and owners of the Pods of one ReplicaSet.
@@ -35,8 +35,8 @@ impl<T: Eq + Hash> Interner<T> {
     /// The cost of a sweep is amortised over the objects that were added or removed (POOL-1).
     pub(crate) fn sweep(&mut self, objects: usize) {
         self.objects = self.objects.max(objects);
-        // Events may still use values of removed objects. So the values of the last sweep count as used until most
-        // objects, and enough of them to pay for a sweep, are removed.
+        // Waiting events may still use values of removed objects. So the values of the last sweep count as used until
+        // most objects, and enough of them to pay for a sweep, are removed.
         let gone = self.objects - objects;
         let used = if 2 * gone > self.objects && 4 * gone >= self.held.len() {
             objects

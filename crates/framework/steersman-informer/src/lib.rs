@@ -45,7 +45,7 @@
 //!
 //! - The reflector decides when to list, to watch and to wait. It makes an entry of each object
 //!   that arrives, and sends deltas in the order of the server's events.
-//! - The queue holds the deltas and blocks the reflector while it is full (QUEUE-1).
+//! - The queue holds the deltas in order (QUEUE-1) and blocks the reflector while it is full (QUEUE-2).
 //! - The indexer changes the objects, the views and their indexes together (STORE-1). Each view
 //!   returns its changes as [`Event`]s.
 //! - Each subscriber has a mailbox of its own; a slow subscriber does not hold up the others (FAN-2).

@@ -33,13 +33,13 @@ pub struct InformerOptions {
     /// The number of events that may wait for one subscriber; beyond it, events of one key are coalesced. Default:
     /// 1024.
     pub mailbox_bound: usize,
-    /// Whether watches ask for bookmarks. A streaming list ends with one, so it needs them. Default: true.
+    /// Whether watches ask for bookmarks. No list is streamed without them: a bookmark ends it. Default: true.
     pub bookmarks: bool,
     /// Changes each object before it is stored. A transform makes the informer ask for whole
     /// objects, even if all readers need metadata only. Default: none.
     pub transform: Option<Transform>,
-    /// The interval after which every object is sent again as an update to itself: at least one
-    /// second, with a jitter of up to a tenth. Default: never.
+    /// The interval at which subscribers receive every object again, as an update to itself: at least one second, with
+    /// a jitter of up to a tenth. Default: never.
     pub resync: Option<Duration>,
     /// The budget of cached decoded objects, shared by all informers with a clone. Default: 64 MiB for this informer.
     pub budget: Budget,
@@ -78,8 +78,8 @@ pub struct DecodeBatches {
 }
 
 /// A failed request of an informer: a list that was refused or ended early, or a watch that was refused, brought an
-/// error, ended as soon as it was open, or was silent for too long. The informer resumes after the ordinary end of a
-/// watch, and after a connection that breaks later, which are no failures.
+/// error, ended as soon as it was open, or was silent for too long. The ordinary end of a watch and a connection that
+/// breaks later are no failures: the informer resumes the watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failed {
@@ -94,7 +94,7 @@ pub struct Failed {
 /// A hook that is called after each failed request.
 pub type OnFailure = Arc<dyn Fn(&Failed) + Send + Sync>;
 
-/// A function that returns the advice to log for a failed request, by its reason; `None` if there is none.
+/// A function that returns the advice to log for a failed request, by its reason; `None` for no advice.
 pub type FailureAdvice = Arc<dyn Fn(Reason) -> Option<String> + Send + Sync>;
 
 /// A function that returns the version that the first list must have reached, called once, at the start. If the version
@@ -175,8 +175,7 @@ impl InformerOptions {
         self
     }
 
-    /// Sets the most bytes of JSON that may wait for the store; at this limit the reflector stops reading the
-    /// connection.
+    /// Sets the most bytes of JSON that may wait for the store; at this limit the reflector stops reading.
     pub fn queue_bytes(mut self, bytes: usize) -> Self {
         self.queue_bytes = bytes;
         self
@@ -194,14 +193,13 @@ impl InformerOptions {
         self
     }
 
-    /// Changes each object before it is stored.
+    /// Sets the transform: a change of each object before it is stored.
     pub fn transform(mut self, transform: Transform) -> Self {
         self.transform = Some(transform).filter(|transform| !transform.is_identity());
         self
     }
 
-    /// Indexes these labels for every type, as [`Informer::index_label`](crate::Informer::index_label) does for one
-    /// type.
+    /// Indexes these labels for all types, each as [`Informer::index_label`](crate::Informer::index_label) does.
     pub fn index_labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
         let mut labels: Vec<String> = labels.into_iter().map(Into::into).collect();
         labels.retain(|label| !label.is_empty());
@@ -211,7 +209,7 @@ impl InformerOptions {
         self
     }
 
-    /// Sends every object again as an update to itself after this interval.
+    /// Sets the interval at which subscribers receive every object again, as an update to itself.
     pub fn resync(mut self, every: Duration) -> Self {
         self.resync = Some(every).filter(|d| !d.is_zero());
         self

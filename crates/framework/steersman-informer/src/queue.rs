@@ -35,7 +35,7 @@ pub(crate) struct DeltaQueue {
 impl Queued {
     pub(crate) fn new(delta: Delta, since: Instant) -> Self {
         Self {
-            // Computed once, because a full queue may return the delta several times.
+            // The size is computed once, because a full queue may return the delta several times.
             bytes: delta.bytes(),
             delta,
             since,

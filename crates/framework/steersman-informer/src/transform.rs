@@ -25,14 +25,14 @@ pub struct Transform {
     change: Option<Arc<ChangeFn>>,
 }
 
-/// Returns the changed JSON; `None` if the object stays unchanged.
+/// Returns the changed JSON; `None` if the object stays unchanged. The flag: whether errors may quote its values.
 type ChangeFn = dyn Fn(&[u8], bool) -> Result<Option<Vec<u8>>, String> + Send + Sync;
 
 /// The annotation with the manifest that `kubectl apply` sent. (kubectl, `LastAppliedConfigAnnotation`)
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl Transform {
-    /// Returns a transform that changes nothing, which can replace a default transform.
+    /// Returns a transform that changes nothing, to replace a default transform.
     pub fn identity() -> Self {
         Self {
             name: "identity".into(),
@@ -40,10 +40,10 @@ impl Transform {
         }
     }
 
-    /// Returns a transform that drops the annotation with the manifest of `kubectl apply`, which only kubectl reads.
-    /// The annotation is up to half of such an object.
+    /// Returns a transform that drops the annotation with the manifest of `kubectl apply`. The annotation is up to half
+    /// of such an object, and only kubectl reads it.
     pub fn strip_last_applied() -> Self {
-        // This part of the annotation's name has no characters that an encoder could escape.
+        // An encoder may escape the `/` of the annotation's name, so only the part behind it is searched.
         let noted = Finder::new("last-applied-configuration");
         Self::new("strip last-applied-configuration", move |json, quotes| {
             // An object without the annotation is not parsed.
@@ -112,7 +112,7 @@ impl Transform {
         }
     }
 
-    /// Returns the name, which error messages contain.
+    /// Returns the name of the transform. Error messages contain it.
     pub fn name(&self) -> &str {
         &self.name
     }

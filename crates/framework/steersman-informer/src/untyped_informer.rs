@@ -18,7 +18,7 @@ use crate::uncached::{UncachedList, UncachedObject};
 
 /// An informer of a kind, without a type. Cheap to clone.
 ///
-/// There is one for each kind and scope; typed, dynamic and metadata-only readers are [views](Self::view) of it.
+/// A kind has one such informer per scope: typed, dynamic and metadata-only readers are [views](Self::view) of it.
 #[derive(Clone, derive_more::Debug)]
 #[debug("UntypedInformer {{ kind: {:?}, state: {:?}, .. }}", self.kind(), self.state())]
 #[must_use]
@@ -61,12 +61,12 @@ impl UntypedInformer {
         self.core.end();
     }
 
-    /// Ends an informer that was never run, as [`end`](Self::end) does. Does nothing to a running informer.
+    /// Stops an informer that was never run, so that no caller waits for it. Does nothing to an informer that was run.
     pub fn end_unstarted(&self) {
         self.core.end_unstarted();
     }
 
-    /// Returns the state of the informer, as far as its readers can read the parts of the objects that they need.
+    /// Returns the state of the informer: `Synced` only if the store holds as much of each object as its readers need.
     pub fn state(&self) -> InformerState {
         self.core.state(self.core.wanted())
     }
@@ -154,7 +154,7 @@ impl UntypedInformer {
         })
     }
 
-    /// Decodes an object of another source, with the informer's transform applied. The object is not stored.
+    /// Decodes an object from elsewhere, such as a live read, with the informer's transform. The object is not stored.
     ///
     /// # Errors
     ///
@@ -175,8 +175,8 @@ impl UntypedInformer {
     /// Lists everything again, although the watch works. The returned future ends when a list that began after this
     /// call is complete, or when the informer stops. A failed list is repeated.
     ///
-    /// Call it after a change of the kind's definition, which changes the JSON of the objects without new versions: a
-    /// server ends the watches of such a kind, but only after a while.
+    /// Call this method after a change of the kind's definition: the JSON of the objects changes without new versions,
+    /// and a server ends the watches of such a kind, but only after a while.
     ///
     /// # Cancel safety
     ///

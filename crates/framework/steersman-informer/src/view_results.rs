@@ -19,7 +19,7 @@ pub(crate) enum ViewResults {
     Each(Box<[ViewResult]>),
 }
 
-/// A version of the set of views of a store. It changes with every view and index.
+/// A number that changes with the views and indexes of a store, to recognise the results of an earlier set (VIEW-6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ViewsVersion(u64);
 
