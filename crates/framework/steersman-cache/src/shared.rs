@@ -44,7 +44,7 @@ pub(crate) struct SharedCache {
     pub(crate) options: CacheOptions,
     pub(crate) registry: RwLock<InformerMap<InformerEntry>>,
     pub(crate) scope: Scope,
-    /// The kinds with a logged warning that a read started an undeclared informer.
+    /// The kinds with a logged warning that a read started an undeclared informer: the warning comes once per kind.
     warned: Mutex<HashSet<Gvk>>,
     /// The read counters by kind, for the metrics; empty without metrics.
     reads: Mutex<HashMap<Gvk, Arc<ReadCounts>>>,
@@ -56,15 +56,15 @@ pub(crate) struct SharedCache {
     health: ServerHealth,
     /// A problem of the whole server that the owner of the cache has noted; reads of unsynced kinds fail with it.
     pub(crate) server_problem: ServerProblem,
-    /// The versions that this process wrote, which the first lists of informers must have reached (RYOW-10).
+    /// The versions that this process wrote: the first lists of informers must have reached them (RYOW-10).
     pub(crate) written_versions: Arc<WrittenVersions>,
-    /// The kinds with definitions that this program installs.
+    /// The kinds with definitions that this program installs, so that a first list may fail until the kind is served.
     pub(crate) installed: Mutex<Vec<Gvk>>,
     /// The kinds with objects that this program converts, so that a first list may fail until it serves its webhook.
     pub(crate) converted: Mutex<Vec<Gvk>>,
-    /// The field managers with applies that informers recognise.
+    /// The field managers of this program: informers keep digests of their applies (CLIENT-12).
     pub(crate) field_managers: FieldManagers,
-    /// Wakes the task that starts informers when an informer was declared.
+    /// Wakes the task that starts informers, after an informer was declared.
     declared: Notify,
     /// The phase of the cache, for tasks that wait for it to change.
     phase: watch::Sender<CachePhase>,
@@ -75,7 +75,7 @@ pub(crate) struct SharedCache {
 pub(crate) enum Purpose {
     /// The caller declares the informer, so it never ends for idleness.
     Declare,
-    /// An optional watch keeps the informer, which counts as declared meanwhile.
+    /// An optional watch keeps the informer: meanwhile the informer counts as declared.
     Hold,
     /// A read or a subscription of the code at this location.
     Read(&'static Location<'static>),
@@ -180,7 +180,7 @@ impl SharedCache {
         namespace: &Option<Arc<str>>,
         verb: Option<Verb>,
     ) -> Option<Informer<K>> {
-        // A stopped cache gives no handle; the caller then waits for one and gets the error.
+        // A stopped cache gives no handle; the caller then waits for a handle and gets the error.
         let entry = self.known_at(kind, namespace, None).ok()??;
         let informer = entry.existing_view().filter(Informer::has_synced)?;
         if let Some(verb) = verb {
@@ -330,7 +330,7 @@ impl SharedCache {
                 let reads = self.reads_of(kind);
                 InformerEntry::new(advice, untyped, coverage.declared, reads)
             });
-            // Done under the lock, so that the informer cannot end as idle before the guard exists (CACHE-8).
+            // The informer is marked and guarded under the lock, so that it cannot end as idle before (CACHE-8).
             if matches!(purpose, Purpose::Declare) {
                 entry.make_permanent();
             }
@@ -380,7 +380,7 @@ impl SharedCache {
         installs.into_iter().chain(converts).collect()
     }
 
-    /// Returns what the messages about failures of one informer need to know about it.
+    /// Returns the facts about one informer that the messages about its failures use.
     pub(crate) fn advice(&self, coverage: &Arc<Coverage>, namespace: Option<Arc<str>>) -> Advice {
         Advice {
             coverage: Arc::clone(coverage),
@@ -398,7 +398,7 @@ impl SharedCache {
         let (written_versions, gvk) =
             (Arc::clone(&self.written_versions), informer_key.gvk.clone());
         let mut informer = InformerOptions::new()
-            // RYOW-10: called at the start of the informer, which may be long after its declaration.
+            // RYOW-10: the version is read when the informer starts, possibly long after its declaration.
             .first_version(move || written_versions.of(&gvk))
             .watch_list(options.watch_list)
             .budget(self.budget.clone())
@@ -464,7 +464,7 @@ impl SharedCache {
 /// Hashes the key of an informer for the seed of its random delays, with the same result in every run.
 fn fingerprint(informer_key: &InformerKey) -> u64 {
     let namespace = informer_key.namespace.as_deref().unwrap_or_default();
-    // FNV, because the standard library's hash may change between its releases.
+    // The hash is FNV, because the standard library's hash may change between its releases.
     let mut hasher = FnvHasher::default();
     hasher.write(format!("{}/{namespace}", informer_key.gvk).as_bytes());
     hasher.finish()

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::informer_entry::{HoldGuard, InformerEntry};
 use crate::informer_map::InformerKey;
 
-/// The informers of a kind, which count as declared until this value is dropped; see
+/// The informers of a kind, kept for an optional watch: they count as declared until this value is dropped. See
 /// [`CacheInternals::hold`](crate::internal::CacheInternals::hold).
 ///
 /// After the drop, an informer that is not declared otherwise ends once it was idle for its linger time.
@@ -58,8 +58,8 @@ impl SharedCache {
         let Some(entry) = self.registry.read().get(key) else {
             return;
         };
-        // The first call clears the mark of an earlier use. Called outside the registry's lock, because counting
-        // subscribers may wait.
+        // The first call clears the mark of an earlier use. Both calls are outside the registry's lock, because
+        // counting subscribers may wait.
         entry.take_used();
         if entry.take_used() {
             return;

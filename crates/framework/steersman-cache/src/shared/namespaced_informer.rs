@@ -30,7 +30,7 @@ impl SharedCache {
             let as_of = self.scope.changes();
             let namespaces = self.coverage(kind).informers().into_iter();
             match namespaces.map(&obtain).collect() {
-                // The namespace was removed after `namespaces` was computed, so it is left out.
+                // A namespace was removed after `namespaces` was computed, so the namespaces are read again.
                 Err(error) if Error::is_outside_scope(&error) => {}
                 obtained if self.scope.changes() == as_of => return obtained,
                 _ => {}
@@ -73,7 +73,7 @@ impl<K: Object> NamespacedInformer<K> {
         self.namespace.as_ref()
     }
 
-    /// Returns the informer, which holds the objects of [`namespace`](Self::namespace) alone.
+    /// Returns the informer. It holds the objects of [`namespace`](Self::namespace) alone.
     pub fn informer(&self) -> &Informer<K> {
         &self.informer
     }

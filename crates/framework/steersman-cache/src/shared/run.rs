@@ -71,7 +71,7 @@ impl SharedCache {
 
     /// CACHE-8: ends informers that only reads started (undeclared) and that were idle for the linger time.
     fn end_idle(&self, linger: &mut IdleInformers) {
-        // Done outside the registry's lock, which every read takes, because counting subscribers may wait for a writer.
+        // Subscribers are counted outside the registry's lock: every read takes the lock, and the count may wait.
         let entries = self.registry.read().keyed_entries().into_iter();
         let undeclared = entries.filter(|(_, entry)| !entry.is_permanent());
         let undeclared = undeclared.map(|(key, entry)| (key, entry.take_used()));

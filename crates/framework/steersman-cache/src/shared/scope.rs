@@ -20,11 +20,10 @@ use crate::type_map::ByType;
 
 /// The namespaces of a cache, and for each kind the informers that it gets there (its coverage).
 ///
-/// `namespaces`, `coverages` and `indexes` may be locked while the registry is locked, and the registry while
-/// `typed` is.
+/// The order of locks: `typed` before the registry, and the registry before `namespaces`, `coverages` and `indexes`.
 #[derive(Default)]
 pub(crate) struct Scope {
-    /// The default namespaces with their settings, which may change while the cache runs.
+    /// The default namespaces with their settings. They may change while the cache runs (CACHE-17).
     namespaces: RwLock<Namespaces>,
     coverages: Mutex<HashMap<Gvk, Arc<Coverage>>>,
     /// The coverages (which informers a kind gets) by Rust type, so that a read need not build the name of its kind.
@@ -33,7 +32,7 @@ pub(crate) struct Scope {
     /// The number of changes of the namespaces, for tasks that wait for a change; sent after the informers have
     /// changed.
     pub(crate) changed: watch::Sender<u64>,
-    /// Locked during a change of the namespaces, and while an index is added.
+    /// Locked during a change of the namespaces, and while an index is added, so that no new informer misses an index.
     changing: Mutex<()>,
     pub(crate) indexes: Mutex<HashMap<Gvk, BTreeMap<IndexName, AddIndex>>>,
 }
@@ -118,7 +117,7 @@ impl SharedCache {
         if let Some(coverage) = self.scope.typed.read().get(&TypeId::of::<K>()) {
             return Arc::clone(coverage);
         }
-        // Computed under the lock, so that a change of the namespaces finds this coverage and updates it.
+        // The coverage is computed under the lock, so that a change of the namespaces finds and updates it.
         let mut typed = self.scope.typed.write();
         let coverage = self.coverage(&Kind::of::<K>());
         typed.insert(TypeId::of::<K>(), Arc::clone(&coverage));
@@ -195,7 +194,7 @@ impl SharedCache {
             let coverage = self.coverage(entry.kind());
             let is_covered = coverage.settings(Some(namespace)).is_some();
             if !is_covered && self.registry.write().remove_if(&key, |_| true).is_some() {
-                // Ended outside the lock of the registry, because the end notifies subscribers.
+                // The informer is ended outside the lock of the registry, because its end notifies subscribers.
                 entry.leave_scope();
             }
         }
