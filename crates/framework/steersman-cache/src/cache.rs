@@ -76,7 +76,7 @@ impl Cache {
         Reads::new(Arc::clone(&self.shared), SharedCache::coverage_of::<K>)
     }
 
-    /// Returns a handle for reads of the kind of the Rust type `K`, which decodes its objects as `K`.
+    /// Returns a handle that reads the objects of the kind of the Rust type `K`, decoded as `K`.
     pub fn typed<K: TypedObject>(&self) -> Reads<K> {
         Reads::new(Arc::clone(&self.shared), SharedCache::coverage_of::<K>)
     }
@@ -100,7 +100,7 @@ impl Cache {
                 return Ok(found);
             }
             let coverage = self.shared.coverage_of::<K>();
-            // Boxed, because the future of the slow path is large, and most reads find the object decoded.
+            // The future of the slow path is boxed, because it is large, and most reads find the object decoded.
             Box::pin(get(&self.shared, &coverage, key, caller)).await
         }
     }
@@ -152,7 +152,7 @@ impl Cache {
         self.shared.is_cached(&self.shared.coverage(kind))
     }
 
-    /// Returns the selectors under which the kind is cached, as text; `None` without selectors. They may exclude
+    /// Returns the selectors under which the kind is cached, as text; `None` without selectors. Selectors may exclude
     /// objects that exist on the server.
     pub fn scoped_by(&self, kind: &Kind) -> Option<String> {
         self.shared.coverage(kind).scoped_by()
@@ -194,7 +194,7 @@ impl Cache {
     /// Lists the objects of a kind again, although its watches work. Returns when each informer of the
     /// kind has the complete result of a list that began after this call, or has stopped.
     ///
-    /// Use it after a change of a definition, which gives the objects of its kind another form without new versions. A
+    /// Use this method after a change of a definition: the objects of its kind get another form without new versions. A
     /// server ends the watches of such a kind, and the informers list again, but only after a while.
     ///
     /// # Cancel safety
@@ -217,8 +217,8 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`Error::AlreadyRan`], [`Error::Connection`], and [`Error::Panicked`] if an informer
-    /// panicked, which stops all informers.
+    /// [`Error::AlreadyRan`], [`Error::Connection`], and [`Error::Panicked`]: the panic of one informer stops all
+    /// informers.
     ///
     /// # Cancel safety
     ///

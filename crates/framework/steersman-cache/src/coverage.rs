@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::options::{ByObject, CacheOptions, Namespaces, Undeclared};
 use crate::settings::Settings;
 
-/// Kinds that a read without a declaration does not cache cluster-wide: they hold credentials or large files.
+/// Kinds that only a declaration caches cluster-wide, because they hold credentials or large files (CACHE-3).
 const GUARDED: &[&str] = &["Secret", "ConfigMap"];
 
 /// The part of one kind that the cache holds, as the options define it.
@@ -21,7 +21,7 @@ pub(crate) struct Coverage {
     scopes: Vec<InformerScope>,
     cached: bool,
     pub(crate) declared: bool,
-    /// The Rust types that the options declare for the kind.
+    /// The Rust types that the options declare for the kind: their views are kept (CACHE-15).
     pub(crate) types: Vec<TypeId>,
     undeclared: Undeclared,
 }
@@ -84,7 +84,7 @@ impl Coverage {
         Some(&scope.settings)
     }
 
-    /// Returns the object name that the field selector of a namespace's informer requires; `None` if it requires none.
+    /// Returns the object name that the field selector of a namespace's informer requires; `None` without such a name.
     ///
     /// The server takes this name from the field selector of a list or watch and authorizes the
     /// request for it (`RequestInfoFactory` of k8s.io/apiserver), so a rule with `resourceNames`
@@ -194,7 +194,7 @@ impl Coverage {
             Some(selector.matches(Some(labels?)))
         });
         let by_fields = settings.sent_fields().map_or(Some(true), |text| {
-            // The informer was chosen by its namespace, which implies the selector's requirements of the namespace.
+            // The informer was chosen by its namespace, so the selector's requirements of the namespace are met.
             let fields = FieldSelector::parse(text)?.without(NAMESPACE);
             fields.matches_name(key.name())
         });
@@ -308,8 +308,8 @@ fn informer_scopes(
     scopes
 }
 
-/// If a selector of the informer of all namespaces requires one namespace, restricts the informer to it: the watch then
-/// needs fewer permissions, and reads of other namespaces fail with [`Error::OutsideScope`].
+/// If a selector of the informer of all namespaces requires one namespace, restricts the informer to this namespace:
+/// the watch then needs fewer permissions, and reads of other namespaces fail with [`Error::OutsideScope`].
 fn restrict(scope: &mut InformerScope) {
     let Some(fields) = scope.settings.sent_fields().and_then(FieldSelector::parse) else {
         return;

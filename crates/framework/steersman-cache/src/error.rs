@@ -46,7 +46,7 @@ pub enum Error {
         /// and the informer has synced.
         kind: Kind,
     },
-    /// The cache has stopped and no longer serves its objects, which would become stale.
+    /// The cache has stopped and no longer serves its objects, because they would become stale.
     #[error("{kind} cannot be read or watched: the cache has stopped")]
     Stopped {
         /// The kind that was to be read or watched.
@@ -136,7 +136,7 @@ pub enum Error {
         /// A report on each kind that did not sync; empty if the cache was not started.
         unsynced: Vec<Unsynced>,
     },
-    /// A cached read selects by fields.
+    /// A cached read selects by fields, but only the server can evaluate field selectors.
     #[error(
         "{kind} cannot be selected by fields in the cache: select by labels or an index, or read live"
     )]
@@ -152,7 +152,7 @@ pub enum Error {
     NoIndex {
         /// The kind without this index.
         kind: Kind,
-        /// The requested name, which no index of the kind has.
+        /// The requested name: no index of the kind has this name.
         index: String,
     },
     /// A read as one type names an index by a typed key of another type.
@@ -204,7 +204,7 @@ pub enum Error {
     /// A request of the preflight failed.
     #[error("the permissions of the cache could not be checked")]
     Preflight(#[source] steersman_api::Error),
-    /// The task of an informer panicked, which ends the cache.
+    /// The task of an informer panicked, and so the cache has ended.
     #[error("the informer of {kind} panicked: {message}")]
     Panicked {
         /// The kind that the informer caches.

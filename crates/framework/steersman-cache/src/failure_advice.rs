@@ -9,7 +9,7 @@ use crate::server_problem::ServerProblem;
 use crate::settings::Settings;
 use crate::unsynced::{Unsynced, UnsyncedReason};
 
-/// What the messages about failures of one informer need to know about it. Cheap to clone.
+/// The facts about one informer that the messages about its failures use. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Advice {
     pub(crate) coverage: Arc<Coverage>,

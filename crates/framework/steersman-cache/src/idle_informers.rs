@@ -18,7 +18,7 @@ pub(crate) struct IdleInformers {
 }
 
 impl IdleInformers {
-    /// `after` is the linger time, after which an idle informer ends; with `None` idle informers go on.
+    /// Creates the machine. Informers that were idle for the linger time `after` end; with `None` idle informers go on.
     pub(crate) fn new(after: Option<Duration>, now: Instant) -> Self {
         let mut linger = Self {
             after,
@@ -59,7 +59,7 @@ impl IdleInformers {
     }
 
     fn schedule(&mut self, now: Instant) {
-        // At least a millisecond, so that a tiny linger time causes no busy loop.
+        // Checks are at least a millisecond apart, so that a tiny linger time causes no busy loop.
         let between = self.after.unwrap_or_default() / CHECKS;
         self.next = now + between.max(Duration::from_millis(1));
     }

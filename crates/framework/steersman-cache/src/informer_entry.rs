@@ -22,7 +22,7 @@ use crate::settings::Settings;
 use crate::type_map::TypeMap;
 use crate::unsynced::{InformerFailure, InformerReport, Unsynced, UnsyncedReason};
 
-/// The time after which an informer that neither syncs nor fails lets another informer begin its first sync.
+/// The time after which an informer that neither syncs nor fails lets another informer begin its first sync (CACHE-5).
 const TURN: Duration = Duration::from_secs(30);
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -64,7 +64,7 @@ pub(crate) struct UseGuard {
 }
 
 /// Makes the informer count as declared, so that it does not end as idle, until the guard is dropped. A watch of a kind
-/// that the server may not serve (`Watch::optional`) holds one as long as it runs.
+/// that the server may not serve (`Watch::optional`) holds such a guard as long as it runs.
 pub(crate) struct HoldGuard {
     guard: UseGuard,
 }
@@ -152,8 +152,8 @@ impl InformerEntry {
         self.is_permanent() || self.inner.holds.load(Ordering::Relaxed) > 0
     }
 
-    /// Marks the informer as read, so that it does not end as idle (CACHE-8). The caller holds the registry's lock,
-    /// under which the end of idle informers is decided, too.
+    /// Marks the informer as read, so that it does not end as idle (CACHE-8). The caller holds the registry's lock: the
+    /// end of idle informers is decided under this lock, too, so no read is missed.
     pub(crate) fn touch(&self) {
         // The flag is stored only if it changes, so that concurrent readers keep the cache line shared.
         if !self.inner.used.load(Ordering::Relaxed) {
@@ -204,7 +204,7 @@ impl InformerEntry {
 
     /// Ends the informer because its namespace was removed from the scope of the cache (CACHE-17).
     pub(crate) fn leave_scope(&self) {
-        // Set before the subscriptions end, so that subscribers find the reason.
+        // The reason is set before the subscriptions end, so that subscribers find it.
         self.inner.has_left_scope.store(true, Ordering::Release);
         self.end();
     }
@@ -214,7 +214,7 @@ impl InformerEntry {
         self.inner.has_left_scope.load(Ordering::Acquire)
     }
 
-    /// Returns the task of the informer, which first waits for a permit of `turns`, so that only a limited number of
+    /// Returns the task of the informer. The task first waits for a permit of `turns`, so that only a limited number of
     /// informers run their first sync at the same time.
     pub(crate) fn run(
         &self,

@@ -15,7 +15,7 @@ pub(crate) struct InformerKey {
 /// The phase of a cache. The phases follow each other in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CachePhase {
-    /// Informers are declared; none runs.
+    /// Informers are declared; no informer runs.
     Declaring,
     /// Informers run; an informer that is declared now starts at once.
     Running,
@@ -25,7 +25,7 @@ pub(crate) enum CachePhase {
 
 type ByNamespace<E> = BTreeMap<Option<Arc<str>>, E>;
 
-/// All informers by kind and namespace, and the keys of those that have not been started.
+/// All informers by kind and namespace, and the keys of the informers that have not been started.
 #[derive(Debug)]
 pub(crate) struct InformerMap<E> {
     entries: BTreeMap<Gvk, ByNamespace<E>>,
@@ -107,7 +107,7 @@ impl<E: Clone> InformerMap<E> {
         first
     }
 
-    /// Returns every informer that has not been started, each once; none unless the cache is running.
+    /// Returns every informer that has not been started, each once; empty unless the cache is running.
     pub(crate) fn take_unstarted(&mut self) -> Vec<E> {
         if self.phase != CachePhase::Running {
             return Vec::new();

@@ -33,14 +33,14 @@ pub trait CacheInternals {
         self.cache().shared.typed_decoded(key)
     }
 
-    /// Returns the running informer that covers the objects of a key; `None` if there is none. Declares nothing.
+    /// Returns the running informer that covers the objects of a key; `None` if it does not run. Declares nothing.
     fn untyped_of(&self, gvk: &Gvk, key: &ObjectKey) -> Option<UntypedInformer> {
         let coverage = self.cache().shared.known(gvk)?;
         running_at(self.cache(), gvk, &coverage.informer_for(key).ok()?)
     }
 
     /// Returns a handle for reads from the server in the scope of the running informer that covers a namespace; `None`
-    /// if there is none. The namespace of a cluster-scoped kind is ignored. Declares nothing and sends no request.
+    /// if it does not run. The namespace of a cluster-scoped kind is ignored. Declares nothing and sends no request.
     fn live_reads(&self, gvk: &Gvk, namespace: Option<&str>) -> Option<LiveReads> {
         let coverage = self.cache().shared.known(gvk)?;
         let somewhere = ObjectKey::namespaced(namespace.unwrap_or_default(), "");
@@ -67,9 +67,8 @@ pub trait CacheInternals {
         self.untyped_of(gvk, key).map(|_| membership)
     }
 
-    /// Records that this process wrote an object of a kind at this version, which is unset if the response had none.
-    /// The first list of an informer that starts later includes this write (RYOW-10). Running informers are not
-    /// affected.
+    /// Records that this process wrote an object of a kind at this version (unset if the response had no version). The
+    /// first list of an informer that starts later includes this write (RYOW-10). Running informers are not affected.
     fn note_written(&self, gvk: &Gvk, version: &ResourceVersion) {
         self.cache().shared.written_versions.raise(gvk, version);
     }
@@ -140,7 +139,7 @@ pub trait CacheInternals {
         }
     }
 
-    /// Returns a receiver of the number of changes of the cached namespaces, which grows after each change.
+    /// Returns a receiver of the number of changes of the cached namespaces. The number grows after each change.
     fn scope_changes(&self) -> watch::Receiver<u64> {
         self.cache().shared.scope.changed.subscribe()
     }

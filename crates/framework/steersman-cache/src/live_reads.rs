@@ -18,8 +18,8 @@ const PAGE: u32 = 500;
 
 /// Reads from the API server in the scope of one informer: its namespace, its selectors and its transform.
 ///
-/// RYOW-6: the requests need only the permissions of the informer. One object is read by a list of its name, for which
-/// kube-apiserver looks up the key (apiserver, `SelectionPredicate.MatchesSingle`).
+/// RYOW-6: the requests need only the permissions of the informer. One object is read by a list of its name: for this
+/// list kube-apiserver looks up the key (apiserver, `SelectionPredicate.MatchesSingle`).
 ///
 /// # Cancel safety
 ///
@@ -37,7 +37,7 @@ pub struct LiveReads {
 pub struct LiveIdentity {
     /// The key of the object. The name in the key is empty if the server's answer has no readable name.
     pub key: ObjectKey,
-    /// The uid of the object, which an object that was created again does not share.
+    /// The uid of the object. An object that is created again under its name has another uid.
     pub uid: String,
     /// The resource version of the object in the server's answer.
     pub version: ResourceVersion,
@@ -57,7 +57,7 @@ pub struct LiveList {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LiveObject<K> {
-    /// The result of a list by the object's name; contains no object if the object is absent.
+    /// The result of a list by the object's name: unlike a get, a list that finds nothing has a resource version too.
     pub list: LiveList,
     /// The result that [`Cache::get`](crate::Cache::get) would return: the transformed object, or the error.
     pub object: Result<Arc<K>, Error>,

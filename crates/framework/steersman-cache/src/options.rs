@@ -43,7 +43,7 @@ pub struct ByObject {
     pub(crate) namespaces: Option<Namespaces>,
     pub(crate) settings: Settings,
     uncached: bool,
-    /// The Rust types that [`CacheOptions::by_object`] declared for the kind.
+    /// The Rust types that [`CacheOptions::by_object`] declared for the kind: their views are kept (CACHE-15).
     pub(crate) types: Vec<TypeId>,
     /// Whether [`CacheOptions::disable_for`] was called; later options of the kind do not reset it.
     disabled: bool,
@@ -167,8 +167,8 @@ impl CacheOptions {
     /// Sets the budget of decoded objects for the whole cache, in bytes, in addition to the compact form of all
     /// objects: 0 for none, `None` for no limit. Default: 64 MiB.
     ///
-    /// A read of a decoded object shares it; otherwise the read decodes the object, which takes some tens of
-    /// microseconds. Objects that are read repeatedly stay decoded. The byte counts are estimates.
+    /// A read of a decoded object shares it; otherwise the read decodes the object in some tens of microseconds.
+    /// Objects that are read repeatedly stay decoded. The byte counts are estimates.
     pub fn decoded_budget(mut self, bytes: impl Into<Option<usize>>) -> Self {
         self.decoded_budget = bytes.into();
         self
@@ -188,7 +188,7 @@ impl CacheOptions {
     }
 
     /// Seeds the random parts of the informers' delays, for reproducible tests. Each kind and namespace derives its own
-    /// seed from this one.
+    /// seed from this seed.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self

@@ -38,8 +38,8 @@ impl Cache {
     /// The verbs are `list` and `watch` for informers, and `get` for live reads of one object, for
     /// example after a conflict. `get` may be missing if the program has no live reads.
     ///
-    /// [`Preflight::advice`] has the permissions to record Kubernetes Events about the objects of
-    /// the declared kinds, which not every program needs.
+    /// [`Preflight::advice`] has the missing permissions to record Kubernetes Events about the objects of the declared
+    /// kinds. Not every program needs these permissions.
     ///
     /// Declared kinds are the cached kinds of the options, and the kinds that a controller, an
     /// index or [`informer`](Self::informer) declared. A missing permission is not an error: an

@@ -349,7 +349,7 @@ impl<K: Object> Reads<K> {
                 .shared
                 .existing_view::<K>(self.kind(), &namespace, verb);
             let informer = match existing_view {
-                // Indexes belong to typed handles (views), so list options with an index need one.
+                // Indexes belong to typed handles (views), so list options with an index need a view.
                 None if !query.selected_indexes().is_empty() => {
                     let informer = self.informer(namespace.clone(), verb, caller).await;
                     match self.unless_left(list_options, &namespace, informer)? {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use steersman_informer::Reason;
 use tokio::sync::watch;
 
-/// The problem because of which no informer of a cache can sync at the moment, whatever its kind, for example that no
-/// client can be made. Clones share the problem.
+/// A problem of the whole server: no informer of the cache can sync at the moment, whatever its kind, for example
+/// because no client can be made. Clones share the problem.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerProblem(Arc<watch::Sender<Option<ExplainedReason>>>);
 
-/// The reason of a problem, which decides the remedy, and a text that names the cause.
+/// The reason of a problem, for the choice of the remedy, and a text that names the cause.
 type ExplainedReason = (Reason, Arc<str>);
 
 impl ServerProblem {

@@ -31,7 +31,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Creates settings without any value: each one is inherited, or has its default.
+    /// Creates settings without any value: each setting is inherited, or has its default.
     pub fn new() -> Self {
         Self::default()
     }
@@ -66,8 +66,8 @@ impl Settings {
         self
     }
 
-    /// Sets whether watches request bookmarks, with which a watch can resume at a recent version even if no object has
-    /// changed. Default: true. Without bookmarks, lists are not streamed.
+    /// Sets whether watches request bookmarks. With bookmarks a watch can resume at a recent version even if no object
+    /// has changed; without bookmarks lists are not streamed. Default: true.
     pub fn bookmarks(mut self, on: bool) -> Self {
         self.bookmarks = Some(on);
         self
@@ -214,7 +214,7 @@ impl Settings {
     }
 }
 
-/// Passes `value` to `set`, if there is one, and returns the changed options.
+/// Returns the options with `value` set by `set`; without a value the options stay as they are.
 fn with<T>(
     options: InformerOptions,
     value: Option<T>,

@@ -33,7 +33,7 @@ impl TypeMap {
     pub(crate) fn get<T: Any>(&self, permanent: bool) -> Option<&T> {
         let of = TypeId::of::<T>();
         let value = self.values.iter().find(|value| value.of == of)?;
-        // Stores only a change, so that concurrent readers keep the cache line shared.
+        // A flag is stored only if it changes, so that concurrent readers keep the cache line shared.
         for (noted, now) in [(&value.used, true), (&value.permanent, permanent)] {
             if now && !noted.load(Ordering::Relaxed) {
                 noted.store(true, Ordering::Relaxed);

@@ -144,7 +144,7 @@ impl Unsynced {
 }
 
 impl UnsyncedReason {
-    /// Returns the reason as a label value for metrics, in lower case; for failing requests that of their [`Reason`].
+    /// Returns the reason as a lower-case label value for metrics; for failing requests the value of their [`Reason`].
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Handle: the minimum resource versions of first lists, which then include the writes of this process.
+//! Handle: the minimum resource versions of first lists, so that these lists include the writes of this process.
 
 use std::collections::HashMap;
 

@@ -189,8 +189,8 @@ impl Cache {
             add(informer).map_err(|_| exists())?;
         }
         self.remember::<K>(Some(index.to_owned()), move |informer| {
-            // Adding the index fails only if the informer has an index of this name, and a new informer has none. An
-            // empty name was refused above.
+            // Adding the index fails only if the informer has an index of this name, and a new informer has no such
+            // index. An empty name was refused above.
             let _ = add(informer);
         });
         Ok(())
