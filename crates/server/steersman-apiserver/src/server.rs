@@ -120,7 +120,7 @@ impl ApiServer {
     /// Returns the server as a `tower::Service`, for clients in this process. Use it within a tokio
     /// runtime: watches and delays need its timers.
     ///
-    /// Requests are those of [`User::admin`], who may do everything, unless they carry a credential of their own.
+    /// Requests without a credential of their own are those of [`User::admin`], which may do everything.
     pub fn service(&self) -> ApiService {
         self.service_as(User::admin())
     }

@@ -1,5 +1,5 @@
-//! Machine: wakes the watches of a storage, which has the objects of one kind, when it changes: a `WatchWaker` per
-//! watch, one `StorageWakers` per storage.
+//! Machine: wakes the watches of a storage (the objects of one kind) after a change: a `WatchWaker` per watch, one
+//! `StorageWakers` per storage.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use futures::task::AtomicWaker;
 
-/// Length, per watch, of a round (the time between two wake-ups of many watches): about the time to poll one watch.
+/// A round (the pause between two wake-ups of many watches) lasts this time per watch: about the time to poll one.
 const EACH: Duration = Duration::from_micros(20);
 
-/// Length up to which there is no round (the time between two wake-ups of many watches): up to fifty watches are woken
+/// Up to this length there is no round (the pause between two wake-ups of many watches): up to fifty watches are woken
 /// at each change.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// Maximum length of a round, the time between two wake-ups of many watches.
+/// Maximum length of a round, the pause between two wake-ups of many watches, so that no event waits longer.
 const LONGEST: Duration = Duration::from_millis(100);
 
 /// Wakes the task of one watch. A flag and a waker are enough, so that neither waiting nor waking takes a lock or a
@@ -30,7 +30,7 @@ pub(crate) struct WatchWaker {
 ///
 /// A few watches are woken at each change. Many watches are woken at most once per round, because waking them takes
 /// longer than the time to the next change, and waking each once for two changes halves the cost (as with the interrupt
-/// coalescing of a network card). The first change after a round wakes the watches at once and begins a round, later
+/// coalescing of a network card). The first change after a round wakes the watches at once and begins a round; later
 /// changes in the round wake them at its end (SRV-WATCH-3).
 #[derive(Debug, Default)]
 pub(crate) struct StorageWakers {
@@ -38,7 +38,7 @@ pub(crate) struct StorageWakers {
     /// The end of the round, until which changes do not wake the watches at once; may be past. `None` if the last
     /// change woke at most fifty watches, so that the next change wakes them at once.
     ends: Option<Instant>,
-    /// Whether there was a change in the round, for which the watches are woken at its end.
+    /// Whether a change in the round waits to wake the watches at the end of the round.
     waits: bool,
 }
 
@@ -76,8 +76,8 @@ impl StorageWakers {
         self.wakers.push(Arc::downgrade(waker));
     }
 
-    /// Called at each change. Wakes the watches if no round is in progress; otherwise returns the time to call
-    /// [`end_round`](Self::end_round) for the first change in the round, and `None` for later ones.
+    /// Wakes the watches after a change, if no round is in progress. Otherwise returns, for the first change in the
+    /// round, the time to call [`end_round`](Self::end_round), and `None` for later changes.
     #[must_use]
     pub(crate) fn wake(&mut self, now: Instant) -> Option<Instant> {
         match self.ends.filter(|ends| now < *ends) {

@@ -8,7 +8,7 @@ use crate::authorizer;
 use crate::program::Program;
 use crate::types::{Decl, Type};
 
-/// The name of the variable with an authorization check for the requested resource, with all attributes but the verb.
+/// The variable that holds an authorization check of the requested resource; an expression adds only the verb.
 pub const REQUEST_RESOURCE: &str = "authorizer.requestResource";
 
 /// The fields of the variable `request`: a subset of the fields of the `AdmissionRequest` that a webhook receives.

@@ -10,8 +10,8 @@ use crate::types::Type;
 use crate::value::Value;
 use type_variables::replaced;
 
-/// The number of parts at which a type, such as `list(map(string, int))`, is replaced by `dyn`. Each operation can
-/// double a type, so without this limit types could fill the memory.
+/// A type with this many parts or more is replaced by `dyn`; `list(map(string, int))` has four parts. Each operation
+/// can double a type, so without a limit types could fill the memory.
 const MOST_TYPES: usize = 512;
 
 const DOTTED_TYPES: [&str; 4] = [
@@ -68,8 +68,8 @@ struct Checker<'a> {
     scopes: Vec<(String, Type)>,
     /// The type for which each type variable stands, by the variable's number; `None` if it is not known yet.
     bound: Vec<Option<Type>>,
-    /// The changes of `bound` in their order, each with the variable's number and its earlier type, so that changes can
-    /// be undone.
+    /// The changes of `bound` in their order, each with the variable's number and its earlier type. They are undone if
+    /// an overload does not fit.
     trail: Vec<(usize, Option<Type>)>,
     found: Checked,
     mistakes: Vec<ParseError>,

@@ -22,9 +22,9 @@ pub(super) struct EntrySizes {
 
 #[derive(Debug, Clone)]
 pub(super) enum SchemaPosition {
-    /// The expression computes the value. Kubernetes estimates each part of such a value like the root of the schema.
+    /// The expression computes the value. Kubernetes estimates each part of such a value as the root of the schema.
     Computed,
-    /// The value is at a place that the schema declares.
+    /// The schema declares the value.
     Declared(Arc<Decl>),
     /// The value is a part of a declared value, but the schema does not declare the part or its size.
     Undeclared,
@@ -32,7 +32,7 @@ pub(super) enum SchemaPosition {
 
 enum PathStep<'a> {
     Field(&'a str),
-    /// From a list to an item, or from a map to a value.
+    /// A step from a list to an item, or from a map to a value.
     Element,
     Key,
     Index,
@@ -153,8 +153,8 @@ impl Coster<'_> {
             SchemaPosition::Declared(decl) => decl,
         };
         let part = match (step, &decl.kind) {
-            // Kubernetes looks a field up by its unescaped name. So it finds no size for a field with a reserved name,
-            // such as `namespace`, which the schema has as `__namespace__`.
+            // As in Kubernetes, a field is looked up by its unescaped name. The schema has the escaped name, so a field
+            // with a reserved name, such as `namespace` (escaped: `__namespace__`), has no known size.
             (PathStep::Field(name), Type::Object(object)) => {
                 let field = object.fields.get(*name);
                 field.map(|field| Arc::clone(&field.decl))

@@ -1,9 +1,9 @@
 //! Words: ranges of sizes and of costs, which cost estimates compute with.
 
-/// The cost of reading one character of a string, where a call of a simple function costs 1.
+/// The cost of reading one character of a string; a call of a simple function costs 1.
 pub(crate) const PER_CHARACTER: f64 = 0.1;
 
-/// The cost of matching one character against a regular expression.
+/// A match costs this factor times the length of the regular expression, times the cost of reading the text.
 pub(crate) const PER_PATTERN_CHARACTER: f64 = 0.25;
 
 /// A lower and an upper bound of a size or a cost. Sums and products stop at `u64::MAX`.

@@ -31,7 +31,8 @@ pub(crate) struct Evaluator<'a, 'n> {
     /// The variables in scope, the innermost last. The accumulator of a loop may hold a failure, which a later
     /// iteration can replace, for instance in `exists`.
     scopes: Vec<(&'n str, EvalOutcome<'a>)>,
-    /// Variables that cel-go evaluates anew at each use, with the cost of one use, which each use here charges.
+    /// The variables that cel-go evaluates anew at each use, such as the target of `optMap`, with the cost of one
+    /// evaluation. Here a use charges this cost and does not evaluate again.
     repeated: Vec<(&'n str, u64)>,
     run: Run<'n>,
 }
@@ -219,8 +220,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         }
     }
 
-    /// Evaluates `a` of `a.b` or `a[b]`. As in cel-go, the start of a chain such as `a.b[0].c` costs 1: a variable
-    /// charges it when it is evaluated, and for a start such as a call it is charged here.
+    /// Evaluates `a` of `a.b` or `a[b]`. As in cel-go, the start of a chain such as `a.b[0].c` costs 1. A variable
+    /// charges this cost when it is evaluated; for another start, such as a call, it is charged here.
     fn qualified(&mut self, operand: &'n ExprNode) -> EvalOutcome<'a> {
         if !self.is_attribute(operand) {
             self.run.charge(1)?;
@@ -228,8 +229,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         self.eval(operand)
     }
 
-    /// Evaluates a branch of a conditional, or an index. As in cel-go, the 1 that the start of a chain such as
-    /// `a.b[0].c` costs elsewhere is not charged for a chain at these places.
+    /// Evaluates a branch of a conditional, or an index. As in cel-go, a chain such as `a.b[0].c` costs 1 less at these
+    /// places, because its start is free there.
     fn inner(&mut self, node: &'n ExprNode) -> EvalOutcome<'a> {
         let mut start = node;
         loop {
@@ -275,8 +276,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         equality::among_them(&mut self.run, &one, &items).map(Value::Bool)
     }
 
-    /// Evaluates `&&` (`decides` is false) or `||` (true): a side equal to `decides` is the result, even if the other
-    /// fails.
+    /// Evaluates `&&` (`decides` is false) or `||` (`decides` is true): a side equal to `decides` is the result, even
+    /// if the other side fails.
     fn logical(
         &mut self,
         left: &'n ExprNode,
@@ -329,8 +330,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         outcome
     }
 
-    /// Evaluates the result of a loop that only binds a value to [`TARGET`]. cel-go evaluates that value anew at each
-    /// use, so each use is charged with the cost of the value.
+    /// Evaluates the result of a loop that has no iterations and only binds a value to [`TARGET`]. cel-go evaluates
+    /// that value anew at each use, so each use is charged with the cost of the value.
     fn repeat(&mut self, fold: &'n Fold, value: Value<'a>, before: u64) -> EvalOutcome<'a> {
         let cost = self.run.spent() - before;
         self.run.refund(cost);
@@ -384,8 +385,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         Ok(true)
     }
 
-    /// Evaluates the next value of a loop's accumulator. A list or map is moved out of the accumulator meanwhile, so
-    /// that it grows in place and is not copied.
+    /// Computes the next accumulator of a loop. A list or map is first taken out of the accumulator: then nothing else
+    /// refers to it, and an addition does not copy it.
     fn step(&mut self, node: &'n ExprNode, name: &str, accu: usize) -> Result<(), EvalFailure> {
         if let NodeKind::Call { args, .. } = &node.kind {
             match (self.form(node), args.as_slice()) {

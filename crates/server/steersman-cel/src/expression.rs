@@ -9,11 +9,11 @@ use crate::run::{EvalFailure, EvalOutcome};
 use crate::types::Type;
 use crate::value::Value;
 
-/// The cost that all match conditions of one webhook or policy may have together.
+/// The maximum cost of all match conditions of one webhook or policy together, as in Kubernetes.
 const CONDITIONS_BUDGET: u64 = 2_500_000;
 
-/// The maximum depth of a value that an expression creates, which is also the maximum depth of an expression. Without
-/// this limit, variables of a policy that contain each other could overflow the stack (SRV-3).
+/// The maximum depth of a value that an expression creates; expressions have the same limit. The variables of a policy
+/// can contain each other, so without this limit a deep value could overflow the stack (SRV-3).
 const MOST_NESTED: usize = 250;
 
 /// An admission expression: its source, and the compiled program or the compile errors.
@@ -53,7 +53,8 @@ impl Expression {
         result.cloned().unwrap_or(Type::Dyn)
     }
 
-    /// Evaluates with the variables `values` and, from the policy, `made`. Subtracts the cost from the budget `left`.
+    /// Evaluates the expression with the variables `values` and with `made`, the evaluated variables of the policy.
+    /// Subtracts the cost from the budget `left`.
     ///
     /// # Errors
     /// Fails with a message if the expression does not compile or fails, or if the budget is spent.

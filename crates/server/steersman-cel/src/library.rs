@@ -4,9 +4,9 @@
 //! Sources: cel-go's standard library and its extensions for strings, lists, sets, optional values
 //! and two-variable comprehensions; `apiserver/pkg/cel/library`.
 
-/// Makes the implementation of a function from a closure of the argument values, or of the run and the values, for a
-/// function that charges the run: `accepts!(|run, [a, b]| equals(run, a, b))`. For values that the pattern does not
-/// match the call fails, because no overload accepts them.
+/// Makes the implementation of a function from a pattern of its argument values and an expression, which may also use
+/// the run: `accepts!(|run, [a, b]| equals(run, a, b))`. If the values do not match the pattern, the call fails,
+/// because no overload accepts them.
 macro_rules! accepts {
     (|[$($value:pat),+]| $outcome:expr) => {
         accepts!(|_run, [$($value),+]| $outcome)
@@ -41,7 +41,7 @@ use crate::value::Value;
 use signatures::{Overload, overloads};
 
 /// A row of the table: the name of a function, its overloads in the notation of [`overloads`], its cost, and its
-/// implementation. A function that is also a method has two rows. The table is not formatted, to keep rows short.
+/// implementation. A function that is also a method has two rows. rustfmt skips the table, so that rows stay short.
 type Row = (&'static str, &'static str, Cost, Implementation);
 
 /// Evaluates a call; the target of a method is the first value. Returns `None` if no overload accepts the values.
@@ -52,13 +52,13 @@ type SizeRule = fn(&mut dyn FnMut(usize) -> Range) -> Range;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cost {
-    /// Each call costs 1, whatever its values.
+    /// Each call costs 1, whatever its arguments.
     PerCall,
-    /// The rule computes the cost of a run from the sizes of the values, and the estimate from the estimated sizes.
+    /// The rule computes the cost of a call from the sizes of its values, and its estimate from the estimated sizes.
     Sizes(SizeRule),
-    /// The function computes the cost of a run from the values; the estimate for each overload is in `cost::call_cost`.
+    /// The function computes the cost of a call from its values; `cost::call_cost` has the estimate for each overload.
     Values(fn(&[Value<'_>]) -> u64),
-    /// The implementation itself charges the cost; the estimate for each overload is in `cost::call_cost`.
+    /// The implementation itself charges the cost. The estimate for each overload is in `cost::call_cost`.
     Own,
 }
 
@@ -69,7 +69,7 @@ const CHARACTERS_TWICE: Cost = Cost::Sizes(|size| size(0).scaled(2.0 * PER_CHARA
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// A usual function: all arguments are evaluated, and then the implementation is called.
+    /// An ordinary function: `eval` evaluates all arguments and then calls the implementation.
     Values,
     Add,
     And,

@@ -69,7 +69,7 @@ impl Program {
         self.checked.used.iter().any(|used| used == variable)
     }
 
-    /// Returns the highest cost that one run can have, estimated; `root` declares the variables.
+    /// Returns an estimate of the highest cost that one run can have; `root` declares the variables.
     pub fn worst_cost(&self, root: &Arc<Decl>) -> u64 {
         cost::estimate(&self.root, &self.checked, root)
     }

@@ -21,7 +21,7 @@ pub struct ValidationRule {
     text: String,
     message: String,
     reason: String,
-    /// The path that errors report (`fieldPath`), below that of the checked value; `None` reports the value's own path.
+    /// The path below the checked value that errors report (`fieldPath`); `None` reports the path of the checked value.
     field: Option<String>,
     /// Whether `oldSelf` is an optional (`optionalOldSelf`), so that the rule also runs when there is no old value.
     pub optional_old: bool,

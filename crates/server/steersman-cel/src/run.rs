@@ -11,7 +11,7 @@ use crate::value::{MapKey, Value};
 /// that exceeds its cost limit, so each run ends in bounded time (CEL-1).
 const MOST_WORK: u64 = 5_000_000;
 
-/// Maximum memory, in bytes, of one regular expression that is compiled during a run.
+/// Maximum memory, in bytes, of one regular expression that a run compiles: its pattern may come from a request.
 const MOST_COMPILED: usize = 1 << 20;
 
 /// Why an expression has no value.
@@ -70,7 +70,7 @@ impl<'n> Run<'n> {
         }
     }
 
-    /// Returns the cost so far, or an eighth of the steps of `work`, if that is more: so budgets limit steps, too.
+    /// Returns the cost so far, or an eighth of the counted steps if that is more, so that a budget also limits steps.
     pub(crate) fn cost(&self) -> u64 {
         self.cost.max(self.work / 8)
     }

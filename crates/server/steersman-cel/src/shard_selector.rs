@@ -24,7 +24,7 @@ pub struct ShardSelector {
 const UID: &str = "object.metadata.uid";
 const NAMESPACE: &str = "object.metadata.namespace";
 
-/// A range of hashes, from `start` up to but not including `end`; `None` as the end is 2^64.
+/// A range of hashes, from `start` up to but not including `end`; `None` stands for 2^64, which a `u64` cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct HashRange {
     start: u64,
@@ -38,7 +38,7 @@ impl ShardSelector {
     /// Parses a selector: `shardRange(object.metadata.uid, '0x…', '0x…')`, or several of these calls joined by `||`.
     ///
     /// # Errors
-    /// Fails with status 500 without a reason, and with the message of the parser, as kube-apiserver 1.36.
+    /// Fails as kube-apiserver 1.36 does: with status 500, without a reason, and with the message of the parser.
     pub fn parse(text: &str) -> Result<Self, Status> {
         read(text).map_err(|why| Status::internal_plain(format!("invalid shard selector: {why}")))
     }
@@ -153,7 +153,7 @@ fn field_path(node: &ExprNode) -> Result<String, String> {
     ))
 }
 
-/// Returns a bound of a range: its text, and its number; `None` as the number is 2^64.
+/// Returns the text and the number of a range's bound; the number is `None` for 2^64. Errors call the bound `name`.
 fn bound<'a>(node: &'a ExprNode, name: &str) -> Result<(&'a str, Option<u64>), String> {
     let NodeKind::Literal(literal) = &node.kind else {
         return Err(format!(

@@ -57,9 +57,9 @@ pub enum Type {
     Of(Arc<Self>),
     /// An object with the fields that a schema declares.
     Object(Arc<ObjectType>),
-    /// A type without fields, which only functions can read, such as `kubernetes.Quantity` (the name in Kubernetes).
+    /// A type without fields that only functions can read, by its name in Kubernetes, such as `kubernetes.Quantity`.
     Opaque(&'static str),
-    /// A type variable: a type that the checker does not know yet, by its number.
+    /// A type variable, by its number: a type that the checker does not know yet.
     Param(usize),
 }
 
@@ -239,7 +239,8 @@ impl Type {
         }
     }
 
-    /// Returns whether the type has fewer than `left` types in it, itself included; subtracts their number from `left`.
+    /// Returns whether the type has fewer than `left` parts, itself included, and subtracts the number of parts that it
+    /// visited from `left`. The checker replaces a larger type by `dyn`, because types can double with each operation.
     pub fn is_below(&self, left: &mut usize) -> bool {
         *left = left.saturating_sub(1);
         *left > 0
@@ -336,8 +337,8 @@ impl Decl {
         }
     }
 
-    /// Returns the declaration of a field by its name in JSON. Expressions cannot name some fields; then only the rules
-    /// of the field itself see its value, and the declaration is made from the field's schema, which `schema` returns.
+    /// Returns the declaration of the field `name` (in JSON). If expressions cannot name the field, only its own rules
+    /// see its value, and the declaration is made from the field's schema, which `schema` returns.
     pub fn property<S: Borrow<Structural>>(
         &self,
         name: &str,
@@ -357,8 +358,8 @@ impl Decl {
         }
     }
 
-    /// Returns the declaration of a map's key. Its maximum length is 0: Kubernetes ignores the length in cost
-    /// estimates.
+    /// Returns the declaration of a map's key. Its maximum length is 0, because Kubernetes ignores the length of keys
+    /// in cost estimates.
     pub fn key() -> Self {
         Self::simple(Type::String, 0, 2)
     }

@@ -233,8 +233,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the number of characters, bytes, items or fields of the value, and 1 for other values. The cost of a
-    /// call depends on this size.
+    /// Returns the size of the value, on which the cost of a call depends: the number of its characters, bytes, items
+    /// or fields, and 1 for other values.
     pub fn size(&self) -> u64 {
         let size = match self {
             Self::Text(text) => text.chars().count(),

@@ -285,7 +285,7 @@ impl Faults {
             .and_then(|(phase, left)| (phase == RestartPhase::Away).then_some(left))
     }
 
-    /// Forgets a simulated restart that is over. Returns whether it lost the history: then the caller compacts it.
+    /// Forgets a simulated restart that is over. Returns whether it lost the history, which the caller then compacts.
     pub(crate) fn end_outage(&self) -> bool {
         let now = self.shared.began.elapsed();
         let mut outage = self.shared.outage.lock();
@@ -302,7 +302,7 @@ impl Faults {
         loop {
             let lifted = self.shared.lifted.notified();
             tokio::pin!(lifted);
-            // FAULT-2: the request registers before it checks the plan, so that it misses no removal of its fault.
+            // FAULT-2: registers before it checks the plan, so that the request misses no removal of its fault.
             lifted.as_mut().enable();
             if !self.shared.plan.lock().has(id) {
                 return;

@@ -33,7 +33,7 @@ pub(crate) enum RestartPhase {
     Away,
     /// Requests are answered 503, because the paths are not installed yet.
     Installing,
-    /// Storages are being read: lists and watches are refused.
+    /// Lists and watches are refused with 429, because the storages are being read.
     Initializing,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum RestartEffect {
     /// The request gets no answer.
     Nothing,
     Refusal(Box<Status>),
-    /// The health endpoint reports that the server is not ready.
+    /// `/readyz` and `/healthz` report that the server is not ready.
     NotReady,
 }
 

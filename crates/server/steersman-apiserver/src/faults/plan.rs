@@ -25,11 +25,11 @@ struct FaultRule {
     id: u64,
     spec: FaultSpec,
     condition: Option<Condition>,
-    /// The full Status of the answer, for answers with members that a `FaultSpec` does not have.
+    /// The full Status of the answer, if it has members that a `FaultSpec` does not have; otherwise `None`.
     status: Option<Box<Status>>,
     /// When the fault was planned, as time since the server was created.
     added: Duration,
-    /// Number of matching requests that no earlier fault ended, including those that `skip` leaves unaffected.
+    /// Number of matching requests, without those that an earlier fault ended. The first `skip` are not affected.
     seen: u64,
     hits: u64,
 }

@@ -16,7 +16,7 @@ pub(crate) enum WatchMode {
     Silent,
     /// The watch ends as if the server had closed it.
     Cut,
-    /// Sends the events so far and a last bookmark, and ends, because the HTTPS listener of its connection stops.
+    /// The watch sends the events so far and a last bookmark, and ends, because its HTTPS listener stops.
     Stopped,
     /// The watch ends with an `ERROR` event of 410, as if the history after its last event were compacted.
     Expired,
@@ -33,7 +33,7 @@ pub(crate) struct OpenWatches {
 struct LoggedWatch {
     record: RequestRecord,
     switch: Arc<Switch>,
-    /// Is cancelled when the HTTPS listener stops through which the request of the watch arrived.
+    /// Cancelled when the HTTPS listener that received the watch's request stops.
     stop: CancellationToken,
 }
 
@@ -43,7 +43,7 @@ struct Switch {
     waker: Arc<WatchWaker>,
 }
 
-/// Gives the stream of a watch the mode that tests set. Dropping this value removes the watch from the list.
+/// Tells the stream of a watch the mode that tests have set. Dropping this value removes the watch from the list.
 #[derive(Debug)]
 pub(crate) struct WatchTap {
     switch: Arc<Switch>,
@@ -69,8 +69,7 @@ impl OpenWatches {
             stop,
         };
         let mut open = self.open.lock();
-        // If `stop` was cancelled already, `end_stopped` may have run before the watch is in the list, so the watch
-        // ends here.
+        // If `stop` was cancelled already, `end_stopped` may have run without this watch, so the watch is ended here.
         if entry.stop.is_cancelled() {
             entry.switch.stop();
         }
@@ -104,8 +103,8 @@ impl OpenWatches {
         switched
     }
 
-    /// Ends the watches of stopped listeners, silenced ones too. Watches do not poll the `stop` token of their listener
-    /// themselves, because a thousand watches would do so at each event.
+    /// Ends the watches of stopped listeners, silenced ones too. The watches do not poll the `stop` token themselves,
+    /// because each of a thousand watches would then poll the shared token at each event.
     pub(crate) fn end_stopped(&self) {
         for entry in self.open.lock().values() {
             if entry.stop.is_cancelled() {

@@ -16,17 +16,17 @@ pub(crate) struct StorageChanges {
     by_storage: Arc<Mutex<HashMap<StorageKey, StorageWakers>>>,
 }
 
-/// A round of one storage: the time after a wake-up of its many watches in which further changes do not wake them at
-/// once, see [`StorageWakers`]. Dropping this value ends the round, and wakes the watches for these changes: when its
-/// time is over, or when the tokio runtime shuts down.
+/// A round of one storage ([`StorageWakers`]): a time in which changes do not wake its many watches at once. Dropping
+/// this value ends the round and wakes the watches for these changes. It is dropped when the time is over, or when the
+/// tokio runtime shuts down.
 struct Round {
     changes: StorageChanges,
     storage: StorageKey,
 }
 
 impl StorageChanges {
-    /// Registers the waker of a watch, which every later change of the storage wakes. Call it before the watch reads
-    /// events the first time: a change between the read and the call would wake nothing.
+    /// Registers the waker of a watch, so that every later change of the storage wakes the watch. Call it before the
+    /// watch reads events the first time: a change between the read and the call would not wake the watch.
     pub(crate) fn subscribe(&self, storage: &StorageKey, waker: &Arc<WatchWaker>) {
         let mut by_storage = self.by_storage.lock();
         // Storages without watches are removed here, because watches begin less often than `notify` is called.

@@ -56,8 +56,7 @@ pub(crate) struct Context {
     pub(crate) changes: StorageChanges,
     /// Grows by one whenever work under the registry's lock changes the store, to notify tasks that wait for a change.
     pub(crate) any_change: watch::Sender<u64>,
-    /// Notifies the task that removes deleted definitions and namespaces, after work under the registry's lock left
-    /// some of them to remove.
+    /// Wakes the task that removes CRDs and namespaces that are marked as deleted, after a change has marked some.
     pub(crate) marks: watch::Sender<()>,
     /// The number of simulated restarts; connections end when it grows.
     pub(crate) restarts: watch::Sender<u64>,
@@ -73,7 +72,7 @@ pub(crate) struct Context {
     wal: Option<WriteAheadLog>,
 }
 
-/// The result of a closure that ran under the registry's lock, and the work that follows once it is unlocked.
+/// The result of a closure that ran under the registry's lock, and the work to do once the registry is unlocked.
 struct AfterLock<R> {
     result: std::thread::Result<R>,
     has_changed: bool,
@@ -148,7 +147,7 @@ impl Context {
             self.changes.notify(&done.changed);
         }
         done.writes.finish();
-        // `announce` comes after `finish`, which serialises the written objects, so that the log's task need not do it.
+        // `finish` comes before `announce`: it serialises the written objects, so that the log's task need not do so.
         if let Some(wal) = self.wal.as_ref().filter(|_| done.is_logged) {
             wal.announce();
         }

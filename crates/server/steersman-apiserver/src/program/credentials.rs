@@ -17,7 +17,7 @@ const TOKEN_BYTES: usize = 24;
 
 pub(crate) struct Credentials {
     pub(crate) authority_key: String,
-    /// The token of the user who may do everything.
+    /// The token of the user with all permissions.
     pub(crate) token: String,
 }
 

@@ -31,7 +31,7 @@ use super::problem::{Outcome, ProgramProblem};
 const NEXT: &str = "state.next.json";
 const LOCK: &str = "lock";
 
-/// Size in bytes of the log's last file up to which no save is due: 16 MiB.
+/// Size, in bytes, up to which the log's last file makes no save due, however small the last save is: 16 MiB.
 pub(crate) const LOG_MIN: u64 = 16 << 20;
 
 #[derive(Debug)]
@@ -162,8 +162,8 @@ impl<F: Folder> DataDir<F> {
         let renamed = self.folder.rename(NEXT, STATE);
         renamed.map_err(file(&path(NEXT)))?;
         if self.synced {
-            // Both renames must be on the disk before files of the log are removed, which the saves before the renames
-            // need.
+            // The save that the first rename replaces needs the log files that are removed next. A crash that undoes
+            // the renames brings that save back, so both renames must be on the disk first.
             self.folder.sync().map_err(file(&self.path))?;
         }
         self.save_bytes.store(bytes, Ordering::Relaxed);

@@ -9,12 +9,12 @@ use rustls::pki_types::pem::PemObject as _;
 
 use super::problem::{Outcome, ProgramProblem};
 
-/// The first byte of a certificate or key in DER.
+/// The first byte of a certificate or key in DER. The server reads only PEM, and its error names the mistake.
 const DER: u8 = 0x30;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FlagFile<'a> {
-    /// What names the file: a flag with its dashes, or an environment variable.
+    /// The flag, with its dashes, or the environment variable that names the file.
     source: &'static str,
     path: &'a Path,
 }

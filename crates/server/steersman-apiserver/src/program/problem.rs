@@ -23,7 +23,7 @@ pub(crate) enum ProgramProblem {
     )]
     Corrupt {
         path: PathBuf,
-        /// The path of the previous save, which the message offers instead; `None` if there is none.
+        /// The path of the previous save, if there is one, which the message offers in place of the damaged file.
         before: Option<PathBuf>,
         source: SnapshotError,
     },
@@ -57,7 +57,7 @@ pub(crate) enum ProgramProblem {
     Manifests(#[from] ManifestError),
     #[error("{} of {named_by} holds no faults", path.display())]
     Faults {
-        /// What names the file: a flag with its dashes, or an environment variable.
+        /// The flag, with its dashes, or the environment variable that names the file.
         named_by: &'static str,
         path: PathBuf,
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -120,7 +120,7 @@ pub(crate) enum ProgramProblem {
     },
     #[error("cannot use {} of {named_by}", path.display())]
     FlagFile {
-        /// What names the file: a flag with its dashes, or an environment variable.
+        /// The flag, with its dashes, or the environment variable that names the file.
         named_by: &'static str,
         path: PathBuf,
         source: Box<dyn std::error::Error + Send + Sync>,

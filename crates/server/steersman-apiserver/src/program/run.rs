@@ -83,7 +83,7 @@ pub(crate) async fn run(flags: ServerFlags) -> Outcome {
     let (kubeconfig, temporary) = kubeconfig_path(&flags, &serving);
     serving.write_kubeconfig(&kubeconfig)?;
     let outcome = serve(&flags, &server, &serving, kept.as_ref(), &kubeconfig).await;
-    // The listener stops first, so that all answered writes are kept, also after an error.
+    // The listener stops first, also after an error, so that the last save has all answered writes.
     serving.stop().await;
     if let Some(kept) = kept {
         match flags.durability {

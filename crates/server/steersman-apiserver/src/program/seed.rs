@@ -60,7 +60,7 @@ fn nothing_of(nothing: bool, path: &Path, what: &'static str) -> Outcome {
     Ok(())
 }
 
-/// Plans the faults of a file. `named_by` is what names the file: a flag with its dashes, or an environment variable.
+/// Plans the faults of a file. `named_by` is the flag, with its dashes, or environment variable that names the file.
 pub(crate) fn faults(server: &ApiServer, named_by: &'static str, path: &Path) -> Outcome {
     let text = FlagFile::new(named_by, path).text()?;
     let wrong = |source: Box<dyn std::error::Error + Send + Sync>| ProgramProblem::Faults {

@@ -253,10 +253,10 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets whether a deleted definition or namespace is removed, with its objects, before the delete is answered.
-    /// Default on. Otherwise the answer shows the terminating object, and the removal follows a tenth of a second
-    /// later, so that a client that deletes and then watches sees the removal, as on a kube-apiserver. The programs of
-    /// this crate set this option to off.
+    /// Sets whether a deleted CRD or namespace is removed, with its objects, before the delete is answered. Default on.
+    /// Otherwise the answer shows the terminating object, and the removal follows a tenth of a second later, so that a
+    /// client that deletes and then watches sees the removal, as on a kube-apiserver. The programs of this crate set
+    /// this option to off.
     pub fn remove_at_once(mut self, at_once: bool) -> Self {
         self.registry.remove_at_once = at_once;
         self

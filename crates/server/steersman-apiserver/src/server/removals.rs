@@ -1,4 +1,4 @@
-//! Driver: removes deleted definitions and namespaces a tenth of a second after the delete requests are answered.
+//! Driver: removes CRDs and namespaces that are marked as deleted, a tenth of a second after the delete was answered.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::http::Context;
 /// started its watch by then, so it receives the event of the removal, as from a real server.
 const DELAY: Duration = Duration::from_millis(100);
 
-/// Removes definitions and namespaces that are marked as deleted, until the server stops or is dropped.
+/// Removes CRDs and namespaces that are marked as deleted, until the server stops or is dropped.
 pub(super) async fn run(server: Weak<Context>, stop: CancellationToken) {
     stop.run_until_cancelled(remove(server)).await;
 }
@@ -22,7 +22,7 @@ async fn remove(server: Weak<Context>) {
     let Some(mut marks) = server.upgrade().map(|server| server.marks.subscribe()) else {
         return;
     };
-    // The first pass waits for no new mark: a restored state may have definitions and namespaces that are marked as
+    // The first pass does not wait for a change: a restored state may have CRDs and namespaces that are marked as
     // deleted.
     loop {
         sleep(DELAY).await;

@@ -70,7 +70,7 @@ struct Listening {
 impl ApiServer {
     /// Serves HTTPS on a socket that listens already; other machines can connect if the address of the socket allows
     /// it. Clients that connected before this call wait for the TLS handshake. So a program can bind its address before
-    /// it reads its state, and meanwhile refuses no client, which would try again only at growing intervals.
+    /// it reads its state: a client that was refused meanwhile would try again only at growing intervals.
     ///
     /// # Errors
     /// [`Error::Option`] for an unusable option, [`Error::Certificates`] if no certificates could be generated.
@@ -158,8 +158,8 @@ impl Serving {
         &self.listening.identity.ca_pem
     }
 
-    /// Returns a kubeconfig for kubectl and other clients, with the authority's certificate and a
-    /// token of [`User::admin`], who may do everything.
+    /// Returns a kubeconfig for kubectl and other clients, with the authority's certificate and a token of
+    /// [`User::admin`], which may do everything.
     pub fn kubeconfig(&self) -> String {
         kubeconfig::text(&self.url(), self.ca_pem(), &self.token)
     }
@@ -287,7 +287,7 @@ impl Listening {
         let caller = caller(session.peer_certificates(), clients, self.server.now());
         let service = ApiService::new(Arc::clone(context), caller, self.stop.clone());
         let mut restarts = context.restarts.subscribe();
-        // A restart may have begun before this connection subscribed to restarts, so that it would not be notified.
+        // A restart that began before this connection subscribed to restarts is not reported by the subscription.
         if context.faults.away_for().is_some() {
             return;
         }

@@ -96,8 +96,8 @@ impl ClientCertVerifier for ClientAuthorities {
         if parsed.version() == X509Version::V3 {
             return verify_tls12_signature(message, certificate, signature, &self.known);
         }
-        // webpki cannot parse certificates of version 1, which `openssl x509` can make, so only the key is checked
-        // here. Of the algorithms of one scheme, those for keys of another length refuse the signature.
+        // `openssl x509` can make certificates of version 1, but webpki cannot parse them, so only the key is used
+        // here. A scheme may have several algorithms: those for keys of another length refuse the signature.
         let key = &parsed.public_key().subject_public_key.data;
         let schemes = self.known.mapping.iter();
         let fitting = schemes.filter(|(scheme, _)| *scheme == signature.scheme);

@@ -176,7 +176,7 @@ impl WriteAheadLog {
             self.shared.arrived.notify_one();
             return;
         };
-        // If another thread has locked `now`, this thread is done: the other one checks the queue again after
+        // If another thread has locked `now`, this thread is done: the other thread checks the queue again after
         // unlocking, and so appends the transactions of both.
         while let Some(mut append) = now.try_lock() {
             loop {

@@ -33,7 +33,7 @@ struct WaitingTransaction {
 #[derive(Debug)]
 #[must_use = "pass it to `keep` once it is in the log"]
 pub struct WalGroup {
-    /// Never empty: a group has at least one transaction.
+    /// At least one transaction, so that the group has a first and a last number.
     transactions: Vec<WaitingTransaction>,
 }
 

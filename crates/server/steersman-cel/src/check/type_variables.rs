@@ -47,7 +47,7 @@ impl Checker<'_> {
             (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => {
                 self.fits(a, b)
             }
-            // A type as a value, such as `int`, always has the type `type`, so these two types are equal.
+            // Every type used as a value, such as `int` in `type(x) == int`, has the type `type`, so these two fit.
             (Type::Of(_), Type::Of(_)) => true,
             (Type::Map(a), Type::Map(b)) => self.fits(&a.0, &b.0) && self.fits(&a.1, &b.1),
             (a, b) => a == b,

@@ -7,10 +7,10 @@ use crate::syntax::ast::{ExprNode, NodeKind};
 use crate::types::Type;
 use crate::value::Value;
 
-/// The length that estimates assume for the regular expression of a named format, in characters.
+/// The length, in characters, that Kubernetes' estimates assume for the regular expression of any named format.
 const LONGEST_FORMAT: f64 = 128.0;
 
-/// The size that estimates assume for a named format in a comparison with `==`, in characters.
+/// The size, in characters, that Kubernetes' estimates assume for a named format, such as `dns1123Label`, in `==`.
 const MOST_FORMAT: u64 = 64;
 
 impl Coster<'_> {
@@ -46,8 +46,8 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns the estimated cost of a call without its arguments; `None` if the cost rule in the function's row of the
-    /// library (`Function::cost`) is also the rule of the estimate.
+    /// Returns the estimated cost of a call without its arguments if the overload has its own estimate. `None` means
+    /// that the cost rule in the function's row of the library (`Function::cost`) is also the estimate.
     fn of_overload(&mut self, call: &ResolvedCall<'_>) -> Option<Range> {
         let one = Range::exactly(1);
         let name = call.function.name;
@@ -138,7 +138,7 @@ impl Coster<'_> {
         Range { min, max }.scaled(PER_CHARACTER)
     }
 
-    /// Returns the opaque type that both arguments have, such as `kubernetes.URL`, or `None`.
+    /// Returns the opaque type of both arguments, such as `kubernetes.URL`; `None` if they have no common opaque type.
     fn library_type(&self, args: &[ExprNode]) -> Option<&'static str> {
         let of = |arg: &ExprNode| match self.checked.types[arg.id] {
             Type::Opaque(name) => Some(name),
@@ -150,7 +150,7 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns the cost of `==` for values of an opaque type, which have no size. Kubernetes assumes the largest size
+    /// Returns the estimated cost of `==` for two values of an opaque type, such as URLs. Kubernetes has these rules
     /// for `==`, but not for `!=`.
     fn library_equality(&self, name: &str, args: &[ExprNode]) -> Range {
         let up_to = |max: u64| Range { min: 1, max }.scaled(PER_CHARACTER);
@@ -164,7 +164,8 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns the cost of a function from a list to a list, and the size of its result (cel-go: `ext/lists.go`).
+    /// Returns the estimated cost and the size of the result of a call that makes a list, such as `sort` (cel-go:
+    /// `ext/lists.go`); `None` for other calls.
     fn of_lists(&mut self, call: &ResolvedCall<'_>) -> Option<(Range, Range)> {
         let on = call.target.map(|target| self.size_or_unknown(target));
         let whole = |index: usize, unknown: u64| match call.args.get(index).map(|arg| &arg.kind) {
@@ -195,7 +196,7 @@ impl Coster<'_> {
         Some((cost, size))
     }
 
-    /// Returns the estimated cost of a function that joins or converts strings, and the size of its result.
+    /// Returns the estimated cost and the size of the result of a call that joins or converts strings, or `None`.
     fn of_texts(&mut self, call: &ResolvedCall<'_>) -> Option<(Range, Range)> {
         let (read, result) = match call.overload {
             "list_join" | "list_join_string" => {
@@ -232,7 +233,7 @@ impl Coster<'_> {
         value.map_or(Range::UNKNOWN, |value| self.size_or_unknown(value))
     }
 
-    /// Returns the cost of `a ? b : c` (its maximum is that of the dearer branch), and the size of its value.
+    /// Returns the estimated cost and size of `a ? b : c`. The maximum cost is that of `a` and the dearer branch.
     fn choice(&mut self, call: &ResolvedCall<'_>) -> (Range, Option<Range>) {
         let (args, costs) = (call.args, call.costs);
         let size = self.value(call, 1).or(self.value(call, 2));
@@ -257,7 +258,7 @@ impl Coster<'_> {
     }
 }
 
-/// Returns the cost of one comparison during a sort; the overload's name starts with the type of the sort keys.
+/// Returns the estimated cost of one comparison in a sort; the name of the overload has the type of the sort keys.
 fn sorting(overload: &str) -> f64 {
     let texts = ["list_string_", "list_bytes_"];
     if texts.iter().any(|texts| overload.starts_with(texts)) {
@@ -270,8 +271,8 @@ fn sorting(overload: &str) -> f64 {
 /// Returns the size of a text after replacements of `from` by `to`. The minimum assumes no replacement if replacements
 /// lengthen the text, and the maximum assumes none if replacements shorten the text.
 fn after_replace(text: Range, from: Range, to: Range) -> Range {
-    // Returns the number of replacements, and the number of characters that are not replaced. With `stays`, `from` is
-    // never replaced; an empty `from` is replaced before each character and at the end.
+    // Returns the number of replacements and the number of characters that stay. With `stays`, the bound assumes that
+    // `from` never occurs. An empty `from` is replaced before each character and at the end.
     let bound = |size: u64, from: u64, stays: bool| match from {
         0 => (size.saturating_add(1), size),
         _ if stays => (0, size),

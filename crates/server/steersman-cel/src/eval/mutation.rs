@@ -32,7 +32,7 @@ pub(crate) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> EvalO
 /// Converts the value of an `applyConfiguration` expression to JSON, which is then applied like a server-side apply.
 ///
 /// # Errors
-/// Fails if an object has another type than the field that contains it needs, and for a value without a JSON form.
+/// Fails if an object in the value has another type than its field requires, and for a value without a JSON form.
 pub fn configuration(value: &Value<'_>) -> Result<Json, String> {
     fits(value, "Object").map_err(|why| format!("type mismatch: {why}"))?;
     json(value)
@@ -72,7 +72,7 @@ pub fn operations(value: &Value<'_>) -> Result<Vec<Json>, String> {
     Ok(operations)
 }
 
-/// Checks the types of all objects in a value: the field `spec` of `Object` must be an `Object.spec`, and so on.
+/// Checks the type of each object in a value: the field `spec` of an `Object` must be an `Object.spec`, and so on.
 fn fits(value: &Value<'_>, place: &str) -> Result<(), String> {
     match value {
         Value::Message(message) => {

@@ -83,8 +83,8 @@ fn network_size(values: &[Value<'_>]) -> u64 {
     values.first().map_or(0, Value::size)
 }
 
-/// Returns the cost of `containsIP` and `containsCIDR`: reading the network twice, `more`, and parsing the second value
-/// if it is a text.
+/// Returns the cost of `containsIP` and `containsCIDR`: of reading the network twice, of parsing the second value if it
+/// is a text, and `more` for the other work of the function.
 fn containment(values: &[Value<'_>], more: u64) -> u64 {
     let compared = scaled(network_size(values).saturating_mul(2), PER_CHARACTER);
     let parsed = match values.get(1) {
@@ -100,7 +100,7 @@ fn contains_ip<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<
         [Value::Cidr(cidr), Value::Text(text)] => (cidr, addresses::ip(text)),
         _ => return None,
     };
-    // As upstream, a text that is no IP address fails like a call without a fitting overload.
+    // As in Kubernetes, a text that is no IP address fails like a call without a fitting overload.
     let address = address.map_err(|_| EvalFailure::overload());
     Some(address.map(|address| Value::Bool(cidr.contains(address))))
 }

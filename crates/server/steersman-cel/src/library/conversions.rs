@@ -117,7 +117,7 @@ fn to_duration<'a>(value: &Value<'a>) -> EvalOutcome<'a> {
     }
 }
 
-/// The largest `double` that is less than 2^63. Larger ones do not fit into an `int`.
+/// The largest `double` that is less than 2^63. Larger doubles do not fit into an `int`.
 const BELOW_INT: f64 = 9_223_372_036_854_774_784.0;
 const BELOW_UINT: f64 = 18_446_744_073_709_549_568.0;
 

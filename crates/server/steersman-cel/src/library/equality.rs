@@ -17,7 +17,7 @@ pub(super) fn equality(
     size: u64,
 ) -> Result<bool, EvalFailure> {
     run.charge(scaled(size, PER_CHARACTER))?;
-    // As in Kubernetes, comparing a list or map from a schema with another type fails, except with null.
+    // As in Kubernetes, comparing a list or map that a schema declares with another type fails, except with null.
     let unlike = match a {
         Value::JsonList(_, Some(_)) => !b.is_list(),
         Value::JsonMap(_, Some(_)) => !b.is_map(),
@@ -29,7 +29,7 @@ pub(super) fn equality(
     equal(run, a, b)
 }
 
-/// Returns whether two values are equal, at any depth. Counts one uncharged step per compared part.
+/// Returns whether two values are equal, at any depth. Each compared part counts as a step of the run (CEL-1).
 pub(super) fn equal(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool, EvalFailure> {
     run.work(1)?;
     if a.is_list() && b.is_list() {
@@ -37,7 +37,7 @@ pub(super) fn equal(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> Result<b
             return Ok(false);
         }
         let (left, right) = (a.items()?, b.items()?);
-        // By `x-kubernetes-list-type`, the order of items does not matter in a list of type `set` or `map`.
+        // The order of the items does not matter in a list with the `x-kubernetes-list-type` `set` or `map`.
         match identity(a) {
             Some(keys) if keys.is_empty() => return covers(run, &right, &left),
             Some(keys) => return equal_by_keys(run, &left, &right, &keys),
@@ -116,8 +116,8 @@ fn equal_by_keys(
     })
 }
 
-/// Returns whether two objects with declared fields are equal. As upstream, a field that the schema does not declare is
-/// compared only if both objects have it.
+/// Returns whether two objects with declared fields are equal. As in Kubernetes, a field that the schema does not
+/// declare is compared only if both objects have it.
 fn equal_objects(
     run: &mut Run<'_>,
     (a, members): (&Value<'_>, &JsonObject),

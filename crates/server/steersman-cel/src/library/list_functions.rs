@@ -9,7 +9,7 @@ use crate::cost_range::{PER_CHARACTER, Range, floored, scaled};
 use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::{MapKey, Value};
 
-/// The cost of a call that visits its first value and everything in it.
+/// The cost of a call that visits all parts of its first value, a list or string, such as `sum` and `indexOf`.
 const TRAVERSAL: Cost = Cost::Values(|values| values.first().map_or(0, traversal));
 
 /// The cost of a call that compares each item of one list with each item of another: 1 per pair, plus 1.
@@ -127,7 +127,7 @@ fn sum<'a>(run: &mut Run<'_>, items: &[Value<'a>]) -> EvalOutcome<'a> {
     let mut total = first.clone();
     for one in rest {
         total = operators::add(run, total, one)?;
-        // Adding two items has charged 1. That is given back, because the cost of the call of `sum` includes it.
+        // `add` has charged 1. This is given back, because the cost of the call of `sum` includes all additions.
         run.refund(1);
         run.work(1)?;
     }

@@ -84,8 +84,8 @@ fn differs<'a>(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> EvalOutcome<'
     equality(run, a, b, size).map(|equal| Value::Bool(!equal))
 }
 
-/// Adds the other values to `values[0]`: to a map a key and its value, or another map; to a value of another type one
-/// value, as `+` does. A list or map to which nothing else refers grows in place, and is not copied.
+/// Adds `values[1]` to `values[0]` as `+` does. If `values[0]` is a map, inserts a key and its value, or all entries of
+/// another map. A list or map to which nothing else refers grows in place, and is not copied.
 pub(crate) fn grown<'a>(run: &mut Run<'_>, mut values: Vec<Value<'a>>) -> EvalOutcome<'a> {
     let rest = values.split_off(1);
     let of = values.pop().unwrap_or(Value::Null);
@@ -159,8 +159,8 @@ pub(super) fn add<'a>(run: &mut Run<'_>, a: Value<'a>, b: &Value<'a>) -> EvalOut
     })
 }
 
-/// Concatenates two lists, of which `a` is a part of an object. If the `x-kubernetes-list-type` of `a` is `set` or
-/// `map`, an item of `b` replaces the same item of `a`.
+/// Adds the list `b` to `a`, a list in an object. If the `x-kubernetes-list-type` of `a` is `set` or `map`, an item of
+/// `b` replaces the item of `a` with the same value (`set`) or the same keys (`map`).
 fn merged<'a>(run: &mut Run<'_>, a: &Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
     let mut items = a.items()?;
     let more = b.items()?;
@@ -192,7 +192,7 @@ fn moved<'a>(time: jiff::Timestamp, by: i64) -> EvalOutcome<'a> {
     Ok(Value::Timestamp(moved))
 }
 
-/// Returns the integer result of a computation. `None` means that the result is out of the range of `int`, and fails.
+/// Returns the integer result of a computation. Fails for `None`, a result that is out of the range of `int`.
 pub(super) fn int<'a>(number: Option<i64>) -> EvalOutcome<'a> {
     let number = number.map(Value::Int);
     number.ok_or_else(|| EvalFailure::of("integer overflow"))

@@ -48,7 +48,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Cost::PerCall, accepts!(|[Value::Semver(version)]| version_part(version, 2))),
 ];
 
-/// Returns a quantity as an integer; `None` for a fraction, and for `i64::MAX`, to which larger amounts are cut.
+/// Returns a quantity as an integer; `None` for a fraction, and for `i64::MAX`, which may stand for a larger amount.
 fn whole(quantity: Quantity) -> Option<i64> {
     let whole = quantity.whole();
     whole.filter(|whole| whole.unsigned_abs() < i64::MAX.unsigned_abs())
@@ -59,7 +59,7 @@ fn as_integer<'a>(quantity: Quantity) -> EvalOutcome<'a> {
     whole.ok_or_else(|| EvalFailure::of("cannot convert value to integer"))
 }
 
-/// Adds the second value to a quantity, or subtracts it: `sign` returns the value to add.
+/// Adds the second value to a quantity; for a subtraction, `sign` negates the second value first.
 fn plus<'a>(values: &[Value<'a>], sign: fn(Quantity) -> Quantity) -> Option<EvalOutcome<'a>> {
     let (quantity, other) = match values {
         [Value::Quantity(quantity), Value::Quantity(other)] => (quantity, *other),
@@ -78,7 +78,7 @@ fn order<'a>(values: &[Value<'a>], read: fn(Ordering) -> Value<'a>) -> Option<Ev
     Some(Ok(read(order)))
 }
 
-/// Parses a semantic version for `read`. If the second value is true, texts such as `v1.0` are accepted, too.
+/// Parses a semantic version; `read` makes the result. If the second value is true, texts such as `v1.0` are accepted.
 fn of_version_text<'a>(
     values: &[Value<'a>],
     read: fn(Result<Semver, String>) -> EvalOutcome<'a>,

@@ -10,13 +10,13 @@ use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::Value;
 use crate::value::printing;
 
-/// The cost of a call that searches a string (the first value) for another string (the second value).
+/// The cost of a call that searches a string for another string (the second value): the product of their lengths.
 const PRODUCT: Cost = Cost::Sizes(|size| {
     let part = size(1).scaled(PER_CHARACTER);
     size(0).scaled(PER_CHARACTER).times(part)
 });
 
-/// The cost of a call that searches a string (the first value) for a regular expression (the second value).
+/// The cost of a call that searches a string for a regular expression (the second value).
 const SEARCH: Cost = Cost::Sizes(|size| {
     let text = size(0).plus(Range::exactly(1)).scaled(PER_CHARACTER);
     text.times(size(1).scaled(PER_PATTERN_CHARACTER))
@@ -76,7 +76,7 @@ fn formatted<'a>(pattern: &str, arguments: &Value<'_>) -> EvalOutcome<'a> {
     Ok(Value::text(text))
 }
 
-/// Evaluates the function `matches(text, pattern)`. As upstream, its cost does not depend on the lengths of both texts.
+/// Evaluates `matches(text, pattern)`. As in cel-go, it costs 1, so the text's length counts as steps (CEL-1).
 fn matches_function<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     if let [Value::Text(text), _] = values
         && let Err(limit) = run.work(text.len())
@@ -130,7 +130,7 @@ fn find_from<'a>(text: &str, part: &str, from: Option<i64>, first: bool) -> Eval
             let end = i64::try_from(count).unwrap_or(i64::MAX);
             return Ok(Value::Int(if part.is_empty() { end } else { -1 }));
         }
-        // Any other string is searched from the last character.
+        // `lastIndexOf` without a start index: any other string is searched backwards from the last character.
         None => i64::try_from(count).unwrap_or(i64::MAX) - 1,
     };
     if part.is_empty() {
@@ -189,7 +189,7 @@ fn part_of<'a>(text: &str, from: i64, to: Option<i64>) -> EvalOutcome<'a> {
     Ok(Value::text(part))
 }
 
-/// Returns the largest number of parts or replacements; `None`, if the argument is absent or negative, is no limit.
+/// Returns the maximum number of parts or replacements; `None`, for an absent or negative argument, means no limit.
 fn limit(most: &[Value<'_>]) -> Option<usize> {
     match most {
         [Value::Int(most)] => usize::try_from(*most).ok(),
@@ -210,7 +210,7 @@ fn replace<'a>(
         text.len() / from.len()
     };
     let places = most.map_or(places, |most| most.min(places));
-    // Counts steps by the length of the result, which may be far longer than the arguments.
+    // The result may be far longer than the arguments, so its length counts as steps of the run (CEL-1).
     run.work(places.saturating_mul(to.len()) / 8)?;
     Ok(Value::text(match most {
         Some(most) => text.replacen(from, to, most),

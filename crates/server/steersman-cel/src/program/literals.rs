@@ -25,7 +25,7 @@ struct LiteralChecker<'a> {
 }
 
 impl LiteralChecker<'_> {
-    /// Checks a node and its parts. `mixed` permits literals with items of different types, as for `format`.
+    /// Checks a node and its parts. `mixed` permits lists and maps with mixed types, as in the arguments of `format`.
     fn node(&mut self, node: &ExprNode, mixed: bool) {
         match &node.kind {
             NodeKind::Call { name, target, args } => {
@@ -138,7 +138,7 @@ fn unwrapped(of: &Type, optional: bool) -> &Type {
     }
 }
 
-/// Returns an error for the first item with another type than the first item; each item has its position and its type.
+/// Returns an error if the items of a literal differ in type; each item is given by its position and its type.
 fn mismatch<'a>(mut types: impl Iterator<Item = (usize, &'a Type)>) -> Option<ParseError> {
     let (_, first) = types.next()?;
     let (at, other) = types.find(|(_, other)| *other != first)?;

@@ -9,7 +9,7 @@ use crate::run::EvalFailure;
 use crate::structural::child;
 use crate::value::Value;
 
-/// The most that all rules on one object may cost together, which is about a second of evaluation.
+/// The maximum cost of all rules on one object together, which takes about a second of evaluation.
 const BUDGET: u64 = 10_000_000;
 
 const SPENT: &str =
@@ -29,7 +29,7 @@ struct CheckedValue<'p, 'a> {
     past: OldState<'a>,
 }
 
-/// Values with their values before the update, which show whether the update changed the checked value.
+/// The old values that show whether the update changed the checked value. If not, a failed rule is only a warning.
 #[derive(Debug, Clone, Copy, Default)]
 struct OldState<'a> {
     /// The checked value and its old value; `None` if there is no known old value.
@@ -66,7 +66,8 @@ pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> RuleVe
     RuleCheck::verdict(rules, place)
 }
 
-/// Evaluates the rules of a schema on its default, as an update without a change and, if none fails, as a creation.
+/// Evaluates the rules of a schema on its default: as an update without a change, because rules with `oldSelf` run only
+/// on updates, and then, if no rule has failed, as a creation.
 pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldError> {
     let run = |old| {
         let place = CheckedValue {

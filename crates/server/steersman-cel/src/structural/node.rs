@@ -30,7 +30,7 @@ struct NodePool {
 /// The pool of all schemas that this process keeps in memory: equal parts are stored once (SRV-CRD-1).
 static KEPT: LazyLock<Mutex<NodePool>> = LazyLock::new(Mutex::default);
 
-/// A pool with fewer entries than this does not remove the entries of dropped nodes.
+/// A pool with fewer entries than this keeps the entries of dropped nodes, because they take little memory.
 const FEW: usize = 1024;
 
 impl SchemaNode {

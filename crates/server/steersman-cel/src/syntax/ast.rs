@@ -91,7 +91,8 @@ impl ExprNode {
         matches!(&self.kind, NodeKind::Ident(found) if found == name)
     }
 
-    /// Returns the node's children in the order in which cel-go plans them, so that the same constant fails first.
+    /// Returns the node's children in the order in which cel-go plans them, so that of several constants that fail the
+    /// same one is reported.
     pub(crate) fn children(&self) -> impl Iterator<Item = &Self> {
         let mut parts: Vec<&Self> = Vec::new();
         match &self.kind {

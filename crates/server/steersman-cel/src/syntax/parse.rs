@@ -57,7 +57,7 @@ pub(crate) fn parse_core(source: &str) -> Result<ExprNode, String> {
         read(source, false).map_err(|mistakes| {
             let first = mistakes.into_iter().min_by_key(|(at, _)| *at);
             let what = first.map(|(_, what)| what).unwrap_or_default();
-            // If the text could end at the error, kube-apiserver's message names only the end as expected.
+            // If the selector could end at the error, kube-apiserver's message names only `<EOF>` as expected.
             match what.split_once("expecting {<EOF>,") {
                 Some((found, _)) => format!("{found}expecting <EOF>"),
                 None => what,

@@ -23,7 +23,7 @@ pub struct Url {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cidr {
     pub(crate) address: IpAddr,
-    /// At most 32 for an IPv4 address, at most 128 for an IPv6 address.
+    /// The length of the prefix, in bits: at most 32 for an IPv4 address, at most 128 for an IPv6 address.
     pub(crate) length: u8,
 }
 

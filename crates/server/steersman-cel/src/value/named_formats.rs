@@ -16,7 +16,8 @@ use super::times;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedFormat(&'static (&'static str, u64));
 
-/// Each format's name, and the length in characters of its longest regular expression, which decides the cost.
+/// The names of the formats, each with the length, in characters, of its longest regular expression. The cost of
+/// `validate` depends on this length.
 const FORMATS: &[(&str, u64)] = &[
     ("dns1123Label", 30),
     ("dns1123Subdomain", 60),

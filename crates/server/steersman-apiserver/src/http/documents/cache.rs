@@ -6,7 +6,8 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use steersman_schema::resource::Resource;
 
-/// Maximum size of all cached documents, in bytes: 16 MiB. The documents of the built-in kinds take less.
+/// Maximum size of all cached documents, in bytes: 16 MiB, so that the documents of many CRDs do not fill the memory.
+/// The documents of the built-in kinds take less.
 const MOST_CACHED: usize = 16 << 20;
 
 #[derive(Debug, Clone)]
@@ -19,7 +20,7 @@ pub(crate) struct Document {
 #[derive(Debug, Default)]
 pub(crate) struct DocumentCache {
     /// The resources from which the cached documents were built. They are compared by address: a changed CRD has new
-    /// ones. Weak, so that the schemas of a removed CRD are freed before the next request for a document.
+    /// resources. Weak, so that the schemas of a removed CRD are freed before the next request for a document.
     of: Vec<Weak<Resource>>,
     made: HashMap<String, Document>,
     bytes: usize,

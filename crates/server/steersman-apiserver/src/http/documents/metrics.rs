@@ -1,4 +1,4 @@
-//! Machine: counts answered requests, and prints them in Prometheus' text format under upstream's metric names.
+//! Machine: counts answered requests, and prints them in Prometheus' text format under kube-apiserver's metric names.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,8 +9,8 @@ use crate::faults::{RequestRecord, Verb};
 
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Maximum number of series, each with its own label values. Once it is reached, a request that needs a new series is
-/// counted in one that has only the status code.
+/// Maximum number of series, each with its own label values, because clients choose some of the values. Further
+/// requests that need a new series are counted in a series with no label but the status code.
 const MOST_SERIES: usize = 10_000;
 
 /// The labels of one series: verb, group, version, resource, subresource, scope, and the HTTP code of the answer.

@@ -155,7 +155,7 @@ fn root(
             let name = format!("{version:?} {core}");
             let document = cache.get(resources, &name, || {
                 let value = discovery::aggregated(resources, core, version);
-                // Upstream encodes this document like an object, so it ends with a line break.
+                // As in kube-apiserver, aggregated discovery is encoded like an object, so it ends with a line break.
                 let bytes = format!("{value}\n").into();
                 let tag = discovery::etag(&value);
                 Some(Document { bytes, tag })
@@ -215,7 +215,7 @@ fn openapi_v3(
         }
         let mut value = groups::document(resources, path)?;
         // The index (`/openapi/v3`) has a hash of this document without descriptions. The `ETag` must be the same hash,
-        // so the descriptions are added after it is computed.
+        // so the hash is computed before the descriptions are added.
         let tag = discovery::etag(&value);
         if let Value::Object(schemas) = &mut value["components"]["schemas"] {
             Descriptions::unpack().add_to(schemas);

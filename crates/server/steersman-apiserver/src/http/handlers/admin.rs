@@ -123,7 +123,7 @@ fn requests(context: &Context, query: &Query) -> Done {
     };
     let found = context.log.matching(fits);
     let total = found.len();
-    // The newest `limit` records, the oldest of them first.
+    // Returns the newest `limit` records, the oldest of them first.
     let items = &found[total.saturating_sub(limit)..];
     let forgotten = context.log.forgotten();
     let listing = json!({"total": total, "forgotten": forgotten, "items": items});

@@ -21,8 +21,8 @@ use crate::http::requests::path::ObjectPath;
 use crate::http::responses::reply::{Answered, HttpOutcome};
 use crate::http::responses::shape::ReplyMaker;
 
-/// The body of a request. A create that stops for webhooks runs again with their answers, and then takes the ignored
-/// fields that its first run found.
+/// The body of a request. A create that stops for webhooks runs again with their answers, and then reuses the ignored
+/// fields that its first run found in the body.
 pub(crate) struct RequestBody<'a> {
     bytes: &'a [u8],
     /// The unknown and duplicate fields of the object in the body; `None` until a create has looked for them.
@@ -91,7 +91,7 @@ fn face_of(
 ) -> Result<VerbTarget, HttpRefusal> {
     let in_namespace = path.namespace.is_some();
     let misplaced = in_namespace != resource.namespaced;
-    // A collection's path without a namespace spans all namespaces; for custom resources only in a list or a watch.
+    // A path of a collection without a namespace spans all namespaces; for custom resources only in a list or a watch.
     let spans = if resource.built_in {
         path.name.is_none()
     } else {
@@ -261,10 +261,10 @@ fn allowed_on_custom(
     Ok(verb)
 }
 
-/// Returns the type of a patch by its content type; for built-in kinds, an unknown one gets the 415 of upstream.
+/// Returns the type of a patch by its content type. For built-in kinds, an unknown content type gets upstream's 415.
 fn patch_kind(call: &ResourceCall<'_>, resource: &Resource) -> Result<PatchKind, Status> {
     let media_type = negotiate::media_type(call.content_type);
-    // Upstream, the handler of custom resources refuses other types, with the list of those that it accepts.
+    // For custom resources, `from_content_type` refuses an unknown type with a list of the known types, as upstream.
     if !resource.built_in || PatchKind::OF_BUILT_IN.contains(&media_type.as_str()) {
         return PatchKind::from_content_type(call.content_type, resource);
     }

@@ -21,22 +21,22 @@ use crate::http::responses::body::BodyError;
 use crate::http::responses::events::EventEncoder;
 use crate::http::responses::reply::WatchBody;
 
-/// Maximum number of events that are read under one lock of the registry.
+/// Maximum number of events that a watch reads under one lock of the registry, so that other requests wait briefly.
 const BATCH: usize = 128;
 
-/// Number of bytes at which a piece of the stream is complete: until then, events are copied into it. A first event of
-/// this length is not copied. A client that never reads costs at most a piece and one event (SRV-WATCH-2).
+/// Number of bytes at which a piece of the stream is complete. Events are copied into the piece; only a first event of
+/// this length is sent without a copy. So a client that never reads costs at most a piece and one event (SRV-WATCH-2).
 const PIECE: usize = 64 * 1024;
 
-/// How long before its timeout a watch sends its last bookmark.
+/// How long before its timeout a watch sends its last bookmark, from which the client can resume.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 struct OpenWatch {
     context: Arc<Context>,
     cursor: WatchCursor,
     encoder: EventEncoder,
-    /// The mode of the watch (live, silent, cut and so on), which tests set, and its waker, which changes of the mode
-    /// and of the watched storage wake.
+    /// The mode of the watch (live, silent, cut and so on), which tests set, and the waker of the watch. Changes of the
+    /// mode and of the watched storage wake it.
     tap: WatchTap,
     faults: WatchFaults,
     ends: Instant,
@@ -52,8 +52,8 @@ struct OpenWatch {
     asking: Option<BoxFuture<'static, Attempt>>,
 }
 
-/// The stream of a watch, with the bytes of one or more events per item. Drops the watch after its last item, instead
-/// of when its client disconnects.
+/// The stream of a watch; each item has the bytes of one or more events. The watch is dropped after its last item, not
+/// only when its client disconnects.
 struct Lines(Option<OpenWatch>);
 
 enum Next {

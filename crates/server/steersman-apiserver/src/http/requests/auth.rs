@@ -10,7 +10,7 @@ use steersman_apimachinery::status::Status;
 use steersman_auth::{Attributes, Impersonations, User, bearer, wanted};
 use steersman_registry::Registry;
 
-/// The client of a connection before its first request: by its TLS certificate or, in process, as the service's user.
+/// The client of a connection before its first request: by its TLS certificate or, in process, the service's user.
 #[derive(Debug, Clone)]
 pub(crate) enum Caller {
     /// A client without a certificate that names a user. Its requests without an `Authorization` header are requests of

@@ -84,7 +84,7 @@ impl PathRoute {
             [] => Self::Root,
             [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] => Self::Health {
                 endpoint: (*endpoint).to_owned(),
-                // The names of some checks contain slashes, such as `poststarthook/rbac/bootstrap-roles`.
+                // Joined again, because the names of some checks contain slashes: `poststarthook/rbac/bootstrap-roles`.
                 check: (!check.is_empty()).then(|| check.join("/")),
             },
             ["version"] => Self::Version,

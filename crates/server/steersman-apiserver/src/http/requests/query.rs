@@ -32,8 +32,8 @@ impl Query {
         &self.pairs
     }
 
-    /// For the fault `StaleList`: makes a list read the past `revision`. Changes nothing if the request would not
-    /// accept that: if it asks for the newest state, for an exact version, for a newer minimum, or for the next page.
+    /// For the fault `StaleList`: makes a list read the past `revision`. Changes nothing if the past state is no valid
+    /// answer: if the list asks for the newest state, an exact version, a newer minimum, or the next page.
     pub(crate) fn look_back(&mut self, revision: u64) {
         let asked = self.get("resourceVersion").map(str::parse::<u64>);
         let takes_newer = match self.get("resourceVersionMatch") {

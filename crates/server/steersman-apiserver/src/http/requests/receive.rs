@@ -12,7 +12,7 @@ use steersman_apimachinery::status::Status;
 
 use crate::http::requests::decode::LIMIT;
 
-/// Maximum number of bytes that are read and dropped of a body above the size limit, for at most `DRAIN_FOR`.
+/// Maximum number of bytes of a refused body that are read and dropped, so that the client reads the refusal.
 const DRAINED: usize = 64 * 1024 * 1024;
 const DRAIN_FOR: Duration = Duration::from_secs(5);
 

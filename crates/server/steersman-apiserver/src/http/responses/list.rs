@@ -4,7 +4,7 @@ use bytes::Bytes;
 use steersman_protobuf::envelope::{append_field_head, field_head_length};
 use steersman_registry::VersionedObject;
 
-/// Number of bytes at which a piece of a list is complete and sent: 64 KiB.
+/// Number of bytes at which a piece of a list is sent, so that the list needs no second copy in memory: 64 KiB.
 const PIECE: usize = 64 * 1024;
 
 #[derive(Debug)]
@@ -97,8 +97,8 @@ impl ListItems {
     }
 }
 
-/// Returns the JSON of an item in two parts, to be sent one after the other. Without its type (`kind` and `apiVersion`)
-/// the second part lacks the opening brace, which is the first part.
+/// Returns the JSON of an item as two parts, to be sent one after the other. `with_type` includes `kind` and
+/// `apiVersion`. Without them the stored bytes lack the opening brace, which is then the first part.
 fn text(object: &VersionedObject, with_type: bool) -> (&'static [u8], Bytes) {
     match with_type {
         true => (b"", object.bytes()),

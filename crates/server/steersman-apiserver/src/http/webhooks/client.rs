@@ -25,8 +25,8 @@ type Exchanged = Result<(u16, Bytes), String>;
 
 type InProcess = Arc<dyn Fn(Request<Full<Bytes>>) -> BoxFuture<'static, Exchanged> + Send + Sync>;
 
-/// Finds an endpoint of a Service: from its namespace, name and port, returns the host and port of the endpoint. Used
-/// for webhooks at Services that are not routed to another address.
+/// Returns the host and port of an endpoint of a Service, from the Service's namespace, name and port. Used for
+/// webhooks at Services that are not routed to another address.
 pub(crate) type Resolve<'a> = &'a (dyn Fn(&str, &str, u16) -> Result<(String, u16), String> + Sync);
 
 #[derive(Clone)]

@@ -50,7 +50,7 @@ struct Idle {
     since: Instant,
 }
 
-/// A connection that takes one request at a time. The call that uses the connection also polls it. If a task did so,
+/// A connection that takes one request at a time. The call that uses the connection also polls it. If a task polled it,
 /// each call would wait for two more wake-ups of tasks.
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,

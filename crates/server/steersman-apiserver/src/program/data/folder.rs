@@ -58,8 +58,8 @@ impl Folder for DiskFolder {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path)?;
-        // Empties an existing file. A device cannot be shortened, such as `/dev/full`, with which a test simulates a
-        // full disk.
+        // Empties an existing file, but not a device such as `/dev/full`, with which a test simulates a full disk: a
+        // device cannot be shortened.
         if file.metadata()?.is_file() {
             file.set_len(0)?;
         }

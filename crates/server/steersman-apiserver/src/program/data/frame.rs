@@ -27,7 +27,7 @@ pub(super) enum FileEnd {
     Whole,
     /// The last append is incomplete; it begins at this offset.
     Torn(usize),
-    /// The bytes from this offset on are not those that were written.
+    /// The bytes from this offset on are not what was written; the text says what is wrong with them.
     Damaged(usize, &'static str),
 }
 

@@ -89,7 +89,7 @@ pub(super) fn read<F: Folder>(folder: &F, path: &Path) -> Outcome<Option<SavedSt
     };
     let snapshot = match Snapshot::read(&text) {
         Ok(snapshot) => snapshot,
-        // SRV-DATA-1: the program ends here, before it could overwrite the file.
+        // SRV-DATA-1: the program ends here, before a save could overwrite the file that does not parse.
         Err(source) => {
             let is_state = name == STATE;
             let has_before = is_state && folder.read(BEFORE).map_err(failed)?.is_some();

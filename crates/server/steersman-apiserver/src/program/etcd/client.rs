@@ -74,8 +74,8 @@ pub(crate) async fn attach(address: &str) -> AttachOutcome {
             why: error.to_string(),
         })
     };
-    // A slow etcd counts as unreachable, not as foreign: it may have the objects of an earlier run, and with a foreign
-    // one the server starts without objects.
+    // A slow etcd counts as unreachable, not as foreign: it may have the objects of an earlier run, and beside a
+    // foreign etcd the server starts without objects.
     let outcome = tokio::time::timeout(PATIENCE, attached).await;
     outcome.unwrap_or_else(|_| AttachOutcome::Unreachable(no_answer()))
 }
@@ -110,7 +110,7 @@ async fn attach_over(socket: TcpStream, address: &str) -> Result<AttachOutcome, 
     let mut body = answer.into_body();
     let (watched, stopped) = (ended.clone(), stop.clone());
     tokio::spawn(async move {
-        // The body of the answer ends only with the connection.
+        // The body of the answer ends only with the connection, so its end says that the etcd has ended.
         tokio::select! {
             () = stopped.cancelled() => {}
             () = async { while let Some(Ok(_)) = body.frame().await {} } => {}
@@ -271,7 +271,7 @@ async fn open(
     tokio::spawn(async move {
         tokio::select! {
             () = stop.cancelled() => {}
-            // An error of the connection is also the error of its request.
+            // The error is ignored, because the request on this connection fails with it, too.
             _ = connection => {}
         }
     });

@@ -1,7 +1,7 @@
 //! Words: the paths and headers between a kube-apiserver and an etcd of this program.
 
-/// The path of the request by which a kube-apiserver attaches to an etcd. The answer to this request has no end; it
-/// stops when the connection is closed.
+/// The path of the request by which a kube-apiserver attaches to an etcd. The body of the answer has no end: the
+/// kube-apiserver is attached until the connection is closed.
 pub(super) const ATTACH: &str = "/steersman/attach";
 
 pub(super) const SNAPSHOT: &str = "/steersman/snapshot";

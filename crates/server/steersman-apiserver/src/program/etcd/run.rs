@@ -18,7 +18,7 @@ use crate::program::process::{report, say, stopped};
 
 /// Time that an attached kube-apiserver has for its last save when both programs are stopped.
 const LAST_SAVE: Duration = Duration::from_secs(2);
-/// The folder of a data directory in which a real etcd keeps its data.
+/// The folder in which a real etcd keeps its data. A data directory with this folder is refused.
 const MEMBER: &str = "member";
 
 const INTRODUCTION: &str = "Keeps the objects of one kube-apiserver of this program, in place of etcd.\n\n\

@@ -31,8 +31,8 @@ use crate::program::data::{DataDir, LogWriter, SavedGroup};
 use crate::program::durability::Durability;
 use crate::program::problem::chain;
 
-/// How long an attach request waits for the connection of the previous kube-apiserver to close, if its process has
-/// ended.
+/// How long an attach request waits for the previous kube-apiserver to detach: after its process has ended, its
+/// connection may still be open.
 const CLOSING: Duration = Duration::from_secs(2);
 /// Pause of a listener after the operating system failed to accept a connection.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -217,14 +217,14 @@ impl EtcdService {
             });
             (writer, appended)
         };
-        // A write into the kernel takes less time than starting it on another thread.
+        // A write into the kernel takes less time than handing it to another thread.
         let (_writer, appended) = match self.durability {
             Durability::Fsync => tokio::task::spawn_blocking(append).await.map_err(failed)?,
             Durability::Kernel | Durability::None => append(),
         };
         appended.map_err(failed)?;
         let mut hold = self.hold.lock();
-        // A snapshot that was saved during the append may include these transactions.
+        // A snapshot that was saved during the append may include these transactions; then the log does not need them.
         if hold.place(first, last) == LogPlace::Next {
             hold.log.push(SavedGroup { last, payload });
         }

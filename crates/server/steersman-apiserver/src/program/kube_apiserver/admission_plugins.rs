@@ -2,7 +2,7 @@
 
 use crate::program::command_line::{CommandLine, FlagProblem};
 
-/// The only plugin that can be switched.
+/// The only admission plugin that flags can switch off.
 const SERVICE_ACCOUNT: &str = "ServiceAccount";
 
 const ENABLE: &str = "enable-admission-plugins";
@@ -41,7 +41,7 @@ const ABSENT: &[&str] = &[
     "TaintNodesByCondition",
 ];
 
-/// A plugin that has no effect, not even in kube-apiserver.
+/// A plugin that is known but has no effect, not even in kube-apiserver, so no warning says that it is missing.
 const NO_EFFECT: &str = "AlwaysAdmit";
 
 #[derive(Debug, PartialEq, Eq)]

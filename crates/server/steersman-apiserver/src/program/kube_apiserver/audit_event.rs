@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use steersman_apimachinery::go;
 use steersman_apiserver::faults::{RequestRecord, Verb};
 
-/// Returns the `audit.k8s.io/v1` Event of a request, at level `Metadata`. `run` distinguishes the
-/// ids of this process from those of others that append to the same file.
+/// Returns the `audit.k8s.io/v1` Event of a request, at level `Metadata`. `run` distinguishes the ids of this process
+/// from those of other processes that append to the same file.
 pub(super) fn event(record: &RequestRecord, run: u32, now: Timestamp) -> Value {
     let verb = record.verb.map_or_else(
         || record.method.to_ascii_lowercase(),

@@ -69,7 +69,7 @@ impl EtcdLink {
         Ok(())
     }
 
-    /// Attaches again if the etcd has ended, and returns whether it had. The new etcd then has an older state than this
+    /// Attaches again if the etcd has ended, and returns whether it had: the new etcd then has an older state than this
     /// process.
     pub(super) async fn attach_again(&self) -> Outcome<bool> {
         if !self.attachment().has_ended() {

@@ -24,7 +24,7 @@ use crate::program::process::{every, report, say, stopped};
 use crate::program::seed;
 
 const SAVE: Duration = Duration::from_millis(500);
-/// Capacity of the request log, in requests. The audit log reads it ten times per second.
+/// Capacity of the request log, in requests: enough for the audit log, which reads it ten times per second.
 const REMEMBERED: usize = 20_000;
 
 const INTRODUCTION: &str = "Serves the Kubernetes API in place of a kube-apiserver of 1.36, with its flags.\n\n\

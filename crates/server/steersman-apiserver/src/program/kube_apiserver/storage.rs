@@ -18,7 +18,7 @@ const NAME: &str = "kube-apiserver";
 /// Time that an etcd has to start listening.
 const START: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(100);
-/// The pause after a save, in durations of that save, so that large snapshots cost little.
+/// The pause after a save, as a multiple of the time that the save took, so that saves of large snapshots cost little.
 const REST: u32 = 20;
 const LONGEST_REST: Duration = Duration::from_secs(5);
 /// Time for the last appends when the program stops. A test environment kills the process after 20 seconds.

@@ -174,7 +174,7 @@ impl TreeReader<'_> {
         let always = || self.literal(at, Value::Bool(true));
         let number = |number| self.literal(at, Value::Int(number));
         let call = |name: &str, args| self.function(at, name, args);
-        // Returns a loop's step: `more`, which adds to the accumulator, for the items that pass the filter.
+        // Makes a loop's step: `more`, which adds to the accumulator, but only for the items that pass the filter.
         let filtered = |more| match filter {
             Some(filter) => call("_?_:_", vec![filter, more, accu()]),
             None => more,
