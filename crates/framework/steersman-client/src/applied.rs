@@ -6,10 +6,10 @@ use std::hash::{BuildHasher as _, Hash, RandomState};
 use steersman_api::ApplyDigest;
 use steersman_object::{Gvk, ObjectKey, ResourceVersion, Uid};
 
-/// Below this number of remembered applies and deletes, outdated entries are not looked for.
+/// The number of remembered applies and deletes from which on outdated entries are dropped (CLIENT-13).
 const SWEEP_AT_LEAST: usize = 1024;
 
-/// Identifies what a server-side apply asks for: hashes of its field manager and options, and a digest of its fields.
+/// Identifies the content of a server-side apply: hashes of its field manager and options, and a digest of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Intent {
     manager: u64,
@@ -19,71 +19,71 @@ pub(crate) struct Intent {
     pub(crate) digest: ApplyDigest,
 }
 
-/// The uid and the resource version that an object had after an apply.
+/// The uid and the version of an object right after an apply: while it has them, an equal apply changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AppliedState {
     pub(crate) uid: Uid,
     pub(crate) version: ResourceVersion,
 }
 
-/// How the apply that is to be sent compares with the last apply of the same field manager to the object.
+/// The result of the comparison of a new apply with the last apply of the same field manager to the same object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LastApply {
     /// No apply of this field manager and no delete of the object is remembered.
     Unsent,
-    /// The last apply had the same options and fields, and the object had this version after it.
+    /// The last apply had the same options and fields, and left the object in this state.
     Equal(AppliedState),
-    /// The last apply differed or is not answered yet, or the object was deleted after it.
+    /// The last apply was another one or has no answer yet, or the object was deleted since: the apply must be sent.
     Other,
 }
 
-/// The last apply of one field manager to one object: what it asked for, and the version that it left.
+/// The last apply of one field manager to one object: its intent, and the state in which it left the object.
 #[derive(Debug)]
 struct AppliedIntent {
     intent: Intent,
-    /// The version of the object after the apply; `None` until the server has answered.
+    /// The state of the object after the apply; `None` until the server has answered.
     left: Option<AppliedState>,
 }
 
 #[derive(Debug, Default)]
 struct ObjectRequests {
     last: Vec<AppliedIntent>,
-    /// `Some` if a delete of the object was sent after its last apply.
+    /// `Some` if a delete of the object was sent after its last apply, so that the next apply is no repetition.
     deleted: Option<DeletedAfter>,
 }
 
-/// The newest version that an object had after an apply before its delete; `None` if no version is known. Until the
+/// The newest version that applies before a delete are known to have left; `None` if no version is known. Until the
 /// cache has passed this version, it may still receive the deleted object, so the delete stays remembered (CLIENT-13).
 pub(crate) type DeletedAfter = Option<ResourceVersion>;
 
-/// A remembered apply or delete, as passed to a callback that decides from the cache whether the entry is outdated.
+/// A remembered apply or delete, as the callback gets it that decides from the cache whether the entry is outdated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remembered<'a> {
-    /// An apply to the object with this key, and the version that it left; `None` if the outcome is unknown.
+    /// An apply to the object with this key, and the state that it left; `None` if the outcome is unknown.
     Applied(&'a ObjectKey, Option<&'a AppliedState>),
     /// A delete of the object with this key, and the newest version that an apply is known to have left before it.
     Deleted(&'a ObjectKey, &'a DeletedAfter),
-    /// A delete of any objects of a namespace, or of all namespaces (`None`), and the newest version that an apply is
-    /// known to have left before it.
+    /// A delete of a collection in this namespace, or in all namespaces (`None`), and the newest version that an apply
+    /// is known to have left before the delete.
     DeletedIn(Option<&'a str>, &'a DeletedAfter),
 }
 
 /// The last apply of each field manager to each object, shared by a client and all its copies.
 ///
-/// A remembered apply is useful only while the cache shows its object, and a delete of all objects of a namespace only
-/// while the cache shows an object in the namespace. Other entries are dropped whenever the number of entries has
-/// doubled. So the number of entries is at most twice that of the cached objects that were applied and of their
-/// namespaces, or [`SWEEP_AT_LEAST`] (CLIENT-13).
+/// A remembered apply is useful only while the cache shows its object, and a delete of a collection in a namespace only
+/// while the cache shows an object of the namespace. Other entries are dropped whenever the number of entries has
+/// doubled. So the number of entries stays below [`SWEEP_AT_LEAST`], or below twice the number of useful entries
+/// (CLIENT-13).
 #[derive(Debug, Default)]
 pub(crate) struct AppliedIntents {
     of: HashMap<Gvk, HashMap<ObjectKey, ObjectRequests>>,
-    /// The namespaces in which all objects of a kind may have been deleted; `None` stands for all namespaces.
+    /// The namespaces in which a delete of a collection may have deleted any object; `None` stands for all namespaces.
     emptied: HashMap<Gvk, HashMap<Option<String>, DeletedAfter>>,
     len: usize,
     sweep_at: usize,
 }
 
-/// Makes the [`Intent`] of an apply: hashes its field manager and options, with keys that are random for each client.
+/// Makes the [`Intent`] of an apply: hashes its field manager and options, with hash keys that differ for each client.
 #[derive(Debug, Default)]
 pub(crate) struct IntentKey(RandomState);
 
@@ -135,8 +135,8 @@ impl AppliedIntents {
         self.len = self.len + after - before;
     }
 
-    /// Records the version in the server's answer to an apply that [`begin`](Self::begin) recorded. CLIENT-10: while
-    /// the object has this version, the same apply would change nothing.
+    /// Records the server's answer to an apply that [`begin`](Self::begin) recorded: the state in which it left the
+    /// object. CLIENT-10: while the object has this version, the same apply would change nothing.
     pub(crate) fn answered(
         &mut self,
         gvk: &Gvk,
@@ -144,7 +144,7 @@ impl AppliedIntents {
         intent: Intent,
         left: AppliedState,
     ) {
-        // An answer without a uid or a comparable version could not be compared with the cache.
+        // Without a uid and a version that can be compared, the answer could not be compared with the cache.
         if left.uid.is_empty() || !left.version.is_exact() {
             return;
         }
@@ -157,8 +157,8 @@ impl AppliedIntents {
             self.len -= usize::from(deleted.is_some());
             return;
         }
-        // There is no entry, because a delete that was sent after the apply has removed it. The cache may still show
-        // the version that the apply left, so the delete stays remembered until the cache has passed this version.
+        // A delete that was sent after the apply has removed the entry of the apply. The cache may still show the
+        // version that the apply left, so the delete stays remembered until the cache has passed this version.
         let deleted = requests.and_then(|requests| requests.deleted.as_mut());
         let emptied = self.emptied.get_mut(gvk).into_iter().flatten();
         let emptied = emptied.filter(|(namespace, _)| covers(namespace.as_deref(), key));
@@ -168,8 +168,8 @@ impl AppliedIntents {
         }
     }
 
-    /// Records that a delete of an object is sent or was answered. Drops outdated entries if the number of entries has
-    /// doubled since the last sweep.
+    /// Records that a delete of an object is about to be sent or was answered, so that no later apply counts as a
+    /// repetition. Drops outdated entries if the number of entries has doubled since the last sweep.
     pub(crate) fn deleted(
         &mut self,
         gvk: &Gvk,
@@ -187,9 +187,9 @@ impl AppliedIntents {
         self.len = self.len + 1 - before;
     }
 
-    /// Records that objects of a kind in a namespace, or in all namespaces (`None`), may have been deleted, so that no
-    /// later apply to them counts as a repetition. If the number of remembered applies and deletes has doubled since
-    /// the last call that dropped some, drops those for which `is_outdated` returns true.
+    /// Records that a delete of a collection in a namespace, or in all namespaces (`None`), may have deleted any
+    /// object, so that no later apply to these objects counts as a repetition. Drops the entries for which
+    /// `is_outdated` returns true if the number of entries has doubled since the last sweep.
     pub(crate) fn deleted_in(
         &mut self,
         gvk: &Gvk,
@@ -272,8 +272,8 @@ impl ObjectRequests {
         self.last.len() + usize::from(self.deleted.is_some())
     }
 
-    /// Raises `after`, the version that the cache must have passed before a delete is forgotten, to the newest version
-    /// that an apply to this object is known to have left.
+    /// Raises `after`, the version that the cache must pass before a delete is forgotten, to the newest version that an
+    /// apply to this object is known to have left.
     fn raise_to(&self, after: &mut DeletedAfter) {
         raise(after, self.deleted.iter().flatten().next());
         for known in &self.last {

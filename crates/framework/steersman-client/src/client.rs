@@ -53,8 +53,8 @@ pub struct Client<S = TypedKinds> {
     kinds: S,
 }
 
-/// A [`Client`] of one kind that is known at runtime, with objects of type `K`: `DynamicObject`, or a type that several
-/// kinds decode to. Made by [`Client::of`].
+/// A [`Client`] of one kind that is known only at runtime, with objects of type `K`: `DynamicObject`, or a type to
+/// which several kinds decode. [`Client::of`] makes it.
 pub type KindClient<K> = Client<OneKind<K>>;
 
 impl Client {
@@ -93,16 +93,16 @@ impl<S: Clone> Client<S> {
 
     /// Returns a copy of this client with the default field manager of a controller: `program/controller`.
     ///
-    /// The program is [`ClientConfig::program`]: the name set with [`ClientConfig::user_agent`], by default that of the
-    /// executable. Characters that are not printable become `_`. A name longer than the server's limit of 128 bytes is
-    /// shortened in the middle, with a hash in place of the cut part.
+    /// The program is [`ClientConfig::program`]: the name set with [`ClientConfig::user_agent`], by default the name of
+    /// the executable. Characters that are not printable become `_`. A name longer than the server's limit of 128 bytes
+    /// is shortened in the middle, with a hash in place of the cut part.
     pub fn for_controller(&self, controller: &str) -> Self {
         let program = self.shared.client_config().program();
         self.field_manager(field_manager::of_controller(&program, controller))
     }
 
-    /// Returns a copy of this client that is limited to one namespace. The namespace is filled in if an object, key
-    /// or list of a namespaced kind names none; another namespace is refused ([`Error::OtherNamespace`]).
+    /// Returns a copy of this client that is limited to one namespace. An object, key or list of a namespaced kind
+    /// without a namespace gets this namespace, and another namespace is refused ([`Error::OtherNamespace`]).
     /// Cluster-scoped kinds are not affected.
     pub fn in_namespace(&self, namespace: impl Into<String>) -> Self {
         self.with(|options| options.namespace(namespace))
@@ -113,8 +113,8 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.dry_run(true))
     }
 
-    /// Returns a copy of this client with another rule for fields that the server does not know, which it drops or
-    /// refuses: see [`ClientOptions::field_validation`].
+    /// Returns a copy of this client with another setting of whether the server drops or refuses fields that it does
+    /// not know: see [`ClientOptions::field_validation`].
     pub fn field_validation(&self, validation: FieldValidation) -> Self {
         self.with(|options| options.field_validation(validation))
     }
@@ -125,8 +125,8 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.force(force))
     }
 
-    /// Returns a copy of this client with another rule for when a patch carries a resource version, so that the server
-    /// refuses the patch if the object has changed: see [`OptimisticLock`].
+    /// Returns a copy of this client with another setting of when a patch carries a resource version, with which the
+    /// server refuses the patch if the object has changed: see [`OptimisticLock`].
     pub fn lock(&self, lock: OptimisticLock) -> Self {
         self.with(|options| options.lock(lock))
     }
@@ -155,8 +155,8 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.strategic(strategic))
     }
 
-    /// Returns a copy of this client with another time limit of requests: see [`ClientOptions::request_timeout`]. The
-    /// limit of a single call is set by calling the verb on the copy.
+    /// Returns a copy of this client with another time limit of requests: see [`ClientOptions::request_timeout`]. To
+    /// limit a single call, call the verb on the copy.
     ///
     /// # Examples
     ///
@@ -173,20 +173,20 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.request_timeout(limit))
     }
 
-    /// Returns a copy of this client with another choice of the writes that cached reads must see: [`ReadConsistency`].
+    /// Returns a copy of this client with another choice of the writes that cached reads wait for: [`ReadConsistency`].
     pub fn read_consistency(&self, consistency: ReadConsistency) -> Self {
         self.with(|options| options.read_consistency(consistency))
     }
 
-    /// Returns a copy of this client for which a get may (`true`) or may not (`false`) return the object from the
+    /// Returns a copy of this client with which a get may (`true`) or may not (`false`) return the object from the
     /// server's answer to a write of the same request: see [`ClientOptions::own_answers`].
     pub fn own_answers(&self, own_answers: bool) -> Self {
         self.with(|options| options.own_answers(own_answers))
     }
 
-    /// Returns a copy of this client for a reconcile request: its writes name the request to the
-    /// [observers](ClientOptions::observe_writes), and its cached reads see the earlier writes of the same request
-    /// (RYOW-1). Each reconcile gets such a client.
+    /// Returns a copy of this client for a reconcile request: the [observers](ClientOptions::observe_writes) of its
+    /// writes see the request, and its cached reads see the earlier writes of the same request (RYOW-1). Each reconcile
+    /// gets such a client.
     pub fn for_request(&self, request: RequestId) -> Self {
         self.over(self.shared.with_request(request))
     }
@@ -200,15 +200,15 @@ impl<S: Clone> Client<S> {
     }
 
     /// Returns a copy of this client with its own count of writes in flight, as
-    /// [`counting_apart`](Self::counting_apart) does, except that the writes also count as writes of `whole` instead of
+    /// [`counting_apart`](Self::counting_apart) does. Its writes also count as writes of `whole`, and not as writes of
     /// this client. The client of a further cluster is such a copy, so that the manager's own client counts the writes
     /// to all clusters.
     pub fn counting_within<T>(&self, whole: &Client<T>) -> Self {
         self.over(self.shared.counting_within(&whole.shared))
     }
 
-    /// Returns a copy of this client with a further observer, which is called for the writes of the copy and of the
-    /// clients made from it.
+    /// Returns a copy of this client with a further observer. The observer is called for the writes of the copy and of
+    /// the clients made from the copy.
     pub fn observed_by(&self, observer: Arc<dyn WriteObserver>) -> Self {
         self.with(|options| options.observe_writes(observer))
     }
@@ -265,7 +265,7 @@ impl<S: Clone> Client<S> {
 
     /// Returns the mapper, which finds the [`Kind`] of a group, version and kind name by asking the server on demand.
     /// If the server answers a request of this client that it does not serve the kind, the mapper forgets the kinds of
-    /// that API group and asks again.
+    /// that API group, and asks the server about them again.
     pub fn mapper(&self) -> &Mapper {
         &self.shared.sender().mapper
     }
@@ -305,7 +305,7 @@ impl<S: Clone> Client<S> {
     }
 
     /// Waits until no write of this client, its clones, and the clients made from it is in flight. A program calls this
-    /// before it ends, because a write outlives the future that sent it.
+    /// method before it ends, because its end would abort the writes in flight.
     ///
     /// The answer to a write may take a minute. A controller that shuts down waits for the writes of its own client
     /// ([`counting_apart`](Self::counting_apart)) within its grace period.
@@ -355,7 +355,7 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// Every [`steersman_cache::Error`] except that of an absent object; the errors of the server if it is asked.
+    /// Every [`steersman_cache::Error`] except the error of an absent object; the errors of the server if it is asked.
     #[track_caller]
     pub fn get_opt<K: Object>(
         &self,
@@ -416,7 +416,7 @@ impl<S> Client<S> {
     {
         match self.decoded(key) {
             Some(found) => Ok(found),
-            // Boxed, because this future is much larger than the future of a read of a decoded object.
+            // This future is boxed, because it is much larger than the future of a read of a decoded object.
             None => Box::pin(self.find(key, caller)).await,
         }
     }
@@ -427,7 +427,7 @@ impl<S> Client<S> {
         S: KindSource<K>,
     {
         // RYOW-1: a read must see the earlier writes of its own request. The writes are checked before the cache is
-        // read, because a check after the read would miss a write that the cache has seen in between.
+        // read: a check after the read would miss a write that the cache has seen in between.
         if self.shared.may_owe(key.name()) {
             let reads = self.reads::<K>();
             let kind = reads.kind();

@@ -6,8 +6,8 @@ use steersman_object::{Object, ResourceVersion};
 
 /// A condition that a program can wait for: a test of an object or of its absence.
 ///
-/// Each `Fn(Option<&K>) -> bool` is a condition; the argument is `None` if the object does not exist. Conditions
-/// compose, and [`conditions`](crate::conditions) has those that programs need most.
+/// Each `Fn(Option<&K>) -> bool` is a condition; the argument is `None` if the object does not exist. Conditions can be
+/// combined, and [`conditions`](crate::conditions) has the conditions that programs need most.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -66,7 +66,7 @@ pub trait Condition<K>: Send + Sync {
     }
 }
 
-/// A condition with a name, which [`Error::ConditionNotMet`](crate::Error::ConditionNotMet) shows. Made by
+/// A condition with a name, for the message of [`Error::ConditionNotMet`](crate::Error::ConditionNotMet). Made by
 /// [`Condition::named`].
 #[derive(Clone, Debug)]
 pub struct NamedCondition<C> {
@@ -93,7 +93,7 @@ pub enum LastSeen {
     /// No state is known, because the server did not answer the first list.
     #[display("the server has not answered")]
     Nothing,
-    /// The object did not exist, and the condition was not met by its absence.
+    /// The object did not exist, and its absence did not meet the condition.
     #[display("the object does not exist")]
     Absent,
     /// The object existed, and did not meet the condition.
@@ -102,11 +102,11 @@ pub enum LastSeen {
         if *is_being_deleted { ", is being deleted" } else { "" }
     )]
     Present {
-        /// The uid of the object, which differs from that of an earlier object with its name.
+        /// The uid of the object; it distinguishes the object from an earlier object with its name.
         uid: String,
         /// The resource version at which the object did not meet the condition.
         version: ResourceVersion,
-        /// Whether the object had a deletion timestamp, which finalizers can keep for a long time.
+        /// Whether the object had a deletion timestamp. If so, finalizers delay its deletion.
         is_being_deleted: bool,
     },
 }

@@ -72,8 +72,8 @@ pub fn is_deployment_completed() -> impl Condition<Deployment> {
     is_completed.named("is rolled out")
 }
 
-/// Returns a field that is optional in some versions of the Kubernetes API and required in others: the `spec` of a
-/// Deployment is required from 1.37 on.
+/// Returns a field that is an `Option` in the types of some versions of the Kubernetes API and a plain field in others:
+/// the `spec` of a Deployment is required from 1.37 on.
 fn present<'a, T>(field: impl Into<Option<&'a T>>) -> Option<&'a T> {
     field.into()
 }

@@ -4,13 +4,13 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadConsistency {
-    /// The writes of the same request key ([`Client::for_request`](crate::Client::for_request)): a reconcile sees its
-    /// own writes and those of earlier reconciles of its key. A read of a client without a request waits for no write.
+    /// The writes of the same request key ([`Client::for_request`](crate::Client::for_request)): a reconcile sees the
+    /// writes of all reconciles of its key so far. A read of a client without a request waits for no write.
     #[default]
     OwnKey,
     /// The writes of a client and all its copies, for any request key, except copies that use `ReadConsistency::None`.
     Process,
-    /// No writes: a read of this client never waits for a write. Reads through other copies of the client do not wait
-    /// for the writes of this one, either.
+    /// No writes: a read of this client never waits for a write, and the reads of other copies of the client do not
+    /// wait for the writes of this client.
     None,
 }

@@ -15,8 +15,8 @@ use crate::patch::change::{
 use crate::patch::status_field::has_status;
 use crate::send::RequestSender;
 
-/// The outcome of a write that is sent only if it changes something, with the object. The object is in an `Arc`, as
-/// cached reads return it.
+/// The outcome of a write that is sent only if it changes something, with the object. The object is in an `Arc`,
+/// because cached reads return it so.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ensured<K> {
     /// The object was absent and was created. The object is as the server returned it.
@@ -37,7 +37,7 @@ impl<K> Ensured<K> {
     }
 
     /// Returns the object in an `Arc`, as cached reads do. [`Arc::unwrap_or_clone`] turns it into an owned object, and
-    /// copies it only if the cache holds it too.
+    /// copies the object only if the cache holds it too.
     #[must_use]
     pub fn into_object(self) -> Arc<K> {
         match self {
@@ -97,8 +97,8 @@ impl<K> EnsuredWithStatus<K> {
     }
 }
 
-/// What a change by difference needs for its requests: the request methods of the kind, the sender of the client, and
-/// how the patches are made.
+/// The parts that a change by difference needs for its requests: the request methods of the kind, the sender of the
+/// client, and the way in which patches are made.
 pub(crate) struct EnsurePlan<'a, K> {
     pub(crate) api: &'a Api<K>,
     pub(crate) sender: &'a RequestSender,
@@ -107,8 +107,8 @@ pub(crate) struct EnsurePlan<'a, K> {
 }
 
 impl<K: Object> EnsurePlan<'_, K> {
-    /// Creates `initial` with `mutate` applied if `present` is `None`, or changes `present`, the existing object as the
-    /// caller read it. Starts from a live read after each conflict.
+    /// Changes `present`, the existing object as the caller read it, or creates `initial` with `mutate` applied if
+    /// `present` is `None`. After each conflict, starts again from a live read.
     pub(crate) async fn ensure(
         &self,
         initial: &K,
@@ -122,8 +122,8 @@ impl<K: Object> EnsurePlan<'_, K> {
             let sent = match &present {
                 None => self.create(initial, mutate).await?,
                 Some(before) => match self.send(before, mutate).await? {
-                    // The object that the caller read is returned instead of its unchanged copy, so that its memory is
-                    // shared with the cache.
+                    // The object that the caller read is returned, and not its unchanged copy, so that the memory of
+                    // the object is shared with the cache.
                     Ok(Ensured::Unchanged(_)) => Ok(Ensured::Unchanged(Arc::clone(before))),
                     sent => sent,
                 },
@@ -140,8 +140,8 @@ impl<K: Object> EnsurePlan<'_, K> {
         }
     }
 
-    /// Changes an existing object. The first attempt starts from `before`, and each further attempt after a conflict
-    /// from a live read.
+    /// Changes an existing object. The first attempt starts from `before`; after a conflict, each further attempt
+    /// starts from a live read.
     pub(crate) async fn modify(
         &self,
         before: &K,
@@ -169,8 +169,8 @@ impl<K: Object> EnsurePlan<'_, K> {
         }
     }
 
-    /// Changes an existing object with a single attempt. The caller gives the changed object instead of a closure, so
-    /// the change cannot be computed again.
+    /// Changes an existing object in a single attempt: the caller has a changed object and no closure, so after a
+    /// conflict the change cannot be computed again.
     pub(crate) async fn once(
         &self,
         before: &K,
@@ -219,8 +219,8 @@ impl<K: Object> EnsurePlan<'_, K> {
         Ok(answer.map(|updated| Ensured::Updated(Arc::new(updated))))
     }
 
-    /// CLIENT-8: called if the difference of a status is empty. Returns an error if it is empty because the Rust type
-    /// of the object has no status.
+    /// CLIENT-8: called if the difference of a status is empty. Returns an error if the reason is that the Rust type of
+    /// the object has no status.
     fn check_status(&self, object: &K) -> Result<(), Error> {
         if self.mode.part == ChangedPart::Status && !has_status(self.kind, object)? {
             return Err(Error::NoStatus {
@@ -245,8 +245,8 @@ impl<K: Object> EnsurePlan<'_, K> {
         Error::Replaced { kind, key }
     }
 
-    /// Returns `Ok` if the caller has to read the object live and compute the refused change again, and the error for
-    /// the user otherwise. The number of attempts is bounded (CLIENT-2).
+    /// Returns `Ok` if the refused change can be tried again: the caller then reads the object live and computes the
+    /// change again. Otherwise returns the error for the user. The number of attempts is bounded (CLIENT-2).
     fn try_again(
         &self,
         key: &ObjectKey,

@@ -10,7 +10,7 @@ use crate::condition::LastSeen;
 use crate::write::outcome::is_unknown;
 
 /// The error of a read, a write or a wait of a [`Client`](crate::Client). Its methods, such as
-/// [`is_conflict`](Self::is_conflict), classify errors whether the cache, the server or the client made them.
+/// [`is_conflict`](Self::is_conflict), give the same answer whether the cache, the server or the client made the error.
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
@@ -20,7 +20,7 @@ pub enum Error {
     /// The API server refused the request, or could not be reached.
     #[error(transparent)]
     Api(#[from] steersman_api::Error),
-    /// An object was not created, because the server has an object of its name, which a selector hides from the cache.
+    /// An object was not created: an object of its name exists, and a selector hides that object from the cache.
     #[error(
         "{kind} {key} exists but the cache cannot see it: this kind is cached by {scoped_by} only"
     )]
@@ -53,7 +53,7 @@ pub enum Error {
     Replaced {
         /// The kind of the deleted object.
         kind: Kind,
-        /// The key of the deleted object, which another object has now.
+        /// The key of the deleted object. Another object has this key now.
         key: ObjectKey,
     },
     /// An apply was limited to the object that the caller found, and the server has another state: the object was
@@ -70,7 +70,7 @@ pub enum Error {
         #[source]
         source: Box<steersman_api::Error>,
     },
-    /// An update of an object without a resource version, which could overwrite changes of other clients.
+    /// An update was not sent: its object has no resource version, so it could overwrite changes of other clients.
     #[error(
         "{kind} {key} cannot be replaced by an object without a resource version: what others wrote would be \
          lost; read it first, or send the change with `Client::ensure` or `Client::patch`"
@@ -81,7 +81,7 @@ pub enum Error {
         /// The key of the object that was to be replaced.
         key: ObjectKey,
     },
-    /// The client is limited to one namespace, and the object is in another.
+    /// The client is limited to one namespace, and the object is in another namespace.
     #[error("{kind} {key} is outside namespace {namespace}, the one this client works in")]
     OtherNamespace {
         /// The kind of the object that was to be read or written.
@@ -118,7 +118,7 @@ pub enum Error {
         /// The problem with the document, as text.
         problem: String,
     },
-    /// An update of an object of a kind that the cache holds only through a transform.
+    /// An update was not sent: the cache holds the kind through a transform, which may have removed fields.
     #[error(
         "{kind} {key} is cached through the transform {transform:?}, and to replace the object by what that left \
          of it would remove the rest; send the change with `Client::modify`, `patch` or `apply`"
@@ -128,7 +128,7 @@ pub enum Error {
         kind: Kind,
         /// The key of the object that was to be replaced.
         key: ObjectKey,
-        /// The name of the transform, which may have removed fields of the object.
+        /// The name of the transform. An update would also remove the fields that the transform has removed.
         transform: String,
     },
     /// A write of a status that the kind, or the Rust type, does not have.
@@ -142,7 +142,7 @@ pub enum Error {
         #[source]
         source: Option<Box<steersman_api::Error>>,
     },
-    /// The fields that a field manager owns cannot be found, because the object lacks its `managedFields`.
+    /// The fields of a field manager cannot be found, because the object lacks its `managedFields`.
     #[error(
         "{kind} {key} has no managedFields, so the fields of one manager cannot be found: read it live; a cache removes managedFields"
     )]
@@ -175,9 +175,9 @@ pub enum Error {
         condition: String,
         /// The time limit of the wait.
         timeout: Duration,
-        /// The state of the object when the time was over.
+        /// The last state of the object that the wait saw.
         last_seen: Box<LastSeen>,
-        /// The problem of the watch, if the kind could not be listed at the end of the wait.
+        /// The error of the watch; `None` if the kind could be read at the end of the wait.
         #[source]
         source: Option<Box<steersman_cache::Error>>,
     },
@@ -192,7 +192,7 @@ pub enum Error {
         #[source]
         source: serde_json::Error,
     },
-    /// A live read selects by a field index, which only the cache has.
+    /// A live read selects by an index, which exists in the cache only.
     #[error("{kind} is read live here, and the field index {index:?} exists in the cache only")]
     IndexNeedsCache {
         /// The kind of the objects that were to be selected.
@@ -208,7 +208,7 @@ pub enum Error {
     OwnWritesUnseen {
         /// The kind of the objects that were to be listed.
         kind: Kind,
-        /// The longest permitted wait: see [`ClientOptions::own_write_wait`](crate::ClientOptions::own_write_wait).
+        /// How long the list waited at most: [`ClientOptions::own_write_wait`](crate::ClientOptions::own_write_wait).
         waited: Duration,
         /// The keys of the written objects that the cache does not show yet.
         unseen: Vec<ObjectKey>,
@@ -253,8 +253,8 @@ impl Error {
         }
     }
 
-    /// Returns whether the server refused the write because the object is in another state than the write requires: it
-    /// changed since it was read, it is not the object that was found, or other managers own applied fields.
+    /// Returns whether the server refused the write because the object is in another state than the write requires: the
+    /// object has changed since it was read, it is another object of the name, or other managers own applied fields.
     pub fn is_conflict(&self) -> bool {
         match self {
             Self::Api(error) => error.is_conflict(),
@@ -286,8 +286,8 @@ impl Error {
 
     /// Returns whether the object, or the change to it, is invalid (422). The same request fails again.
     pub fn is_invalid(&self) -> bool {
-        // The server may answer 422 because the object has another uid than the found object. The request is not
-        // invalid then: another attempt, after a new read, can succeed.
+        // The server may answer 422 because the object has another uid than the object that was found. Such a request
+        // is not invalid: another attempt, after a new read, can succeed.
         let is_of_another = matches!(self, Self::NotAsFound { .. });
         !is_of_another && self.says(steersman_api::Error::is_invalid)
     }
@@ -339,8 +339,8 @@ impl Error {
             .is_some_and(steersman_cache::Error::is_unavailable)
     }
 
-    /// Returns whether the namespace is outside the scope of the cache, or is not the one that the client is limited
-    /// to.
+    /// Returns whether the namespace is outside the scope of the cache, or is another namespace than the one that the
+    /// client is limited to.
     pub fn is_outside_scope(&self) -> bool {
         match self {
             Self::Cache(error) => error.is_outside_scope(),
@@ -374,7 +374,7 @@ impl Error {
         }
     }
 
-    /// Returns, as text, the selectors of the cache that may hide the object, if there are any.
+    /// Returns the selectors of the cache that may hide the object, as text; `None` if no selector can hide it.
     pub fn scoped_by(&self) -> Option<&str> {
         match self {
             Self::Cache(error) => error.scoped_by(),
@@ -399,7 +399,7 @@ impl Error {
 }
 
 /// Returns the reason why a status cannot be written, and the remedy. `was_asked` is true if the server has refused the
-/// write, and false if no request was sent.
+/// write because its kind has no status, and false if the Rust type has none, so that no request was sent.
 fn why_not(was_asked: bool) -> &'static str {
     if was_asked {
         "the server serves no status of this kind; enable `subresources.status` in its definition, or write the \

@@ -3,7 +3,7 @@
 /// The longest name that servers accept, in bytes (`FieldManagerMaxLength` of apimachinery).
 const LONGEST: usize = 128;
 
-/// The name of a field manager has a form that servers refuse. Servers refuse every write with such a name.
+/// The error of a field manager with a name that servers refuse. Servers refuse every write with such a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the field manager {name:?} {problem}: servers take 1 to 128 bytes of printable characters"
@@ -13,7 +13,7 @@ pub struct InvalidFieldManager {
     problem: String,
 }
 
-/// The number of bytes at the beginning of an overlong name that stay when the name is shortened.
+/// The number of bytes at the beginning of an overlong name that are kept when the name is shortened.
 const BEGINNING: usize = 40;
 
 /// Returns the field manager that the server derives from the program's `User-Agent`: the printable characters of the
@@ -64,22 +64,22 @@ pub fn check_field_manager(name: &str) -> Result<(), InvalidFieldManager> {
     })
 }
 
-/// Returns whether servers refuse this character in a field manager. Returns false for every symbol that servers
-/// accept, while [`is_printable`] misses some of these symbols.
+/// Returns whether servers certainly refuse this character in a field manager. Unlike the negation of [`is_printable`],
+/// it returns false for every symbol that servers accept.
 fn is_refused(c: char) -> bool {
-    // `escape_debug` escapes characters that are not printable. The `a` stands before the character because a combining
-    // mark at the start of a text is escaped, too.
+    // `escape_debug` escapes characters that are not printable. It also escapes a combining mark at the start of a
+    // text, so an `a` stands before the character.
     let is_escaped = || format!("a{c}").escape_debug().count() > 2;
     !is_printable(c) && (c.is_ascii() || is_escaped())
 }
 
-/// Returns whether servers accept this character in a field manager (`unicode.IsPrint` of Go). Returns false for some
-/// symbols beyond ASCII that servers accept.
+/// Returns whether servers certainly accept this character in a field manager (`unicode.IsPrint` of Go). Returns false
+/// for some symbols beyond ASCII that servers accept, too.
 fn is_printable(c: char) -> bool {
     c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric()
 }
 
-/// Returns the FNV-1a hash of a text, which does not change between versions of the program.
+/// Returns the FNV-1a hash of a text. A shortened name must be the same in every version of the program.
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)

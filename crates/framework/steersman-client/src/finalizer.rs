@@ -1,8 +1,8 @@
-//! Machine: adds and removes finalizers, and tells from an object what the owner of a finalizer has to do.
+//! Machine: adds and removes finalizers, and finds the state of an object with respect to a finalizer.
 
 use steersman_object::{AsObject, Object};
 
-/// The state of an object with respect to one finalizer, which tells the finalizer's owner what to do.
+/// The state of an object with respect to one finalizer. The owner of the finalizer chooses its next step by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinalizerStage {
     /// The object is not being deleted and lacks the finalizer: add it before making anything outside the object.
@@ -59,7 +59,7 @@ pub fn remove<K: Object>(object: &mut K, finalizer: &str) -> bool {
     present
 }
 
-/// Returns the stage of the object with respect to one finalizer, which tells the finalizer's owner what to do.
+/// Returns the state of the object with respect to one finalizer: the finalizer's owner chooses its next step by it.
 ///
 /// # Examples
 ///

@@ -10,7 +10,7 @@ use steersman_cache::{Cache, Reads};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 
 /// How a [`Client`](crate::Client) learns the kind of objects of type `K`: from the type ([`TypedKinds`]), or from a
-/// [`Kind`] value ([`OneKind`]). No other type implements the trait.
+/// [`Kind`] value ([`OneKind`]). The trait is sealed: other crates cannot implement it.
 #[diagnostic::on_unimplemented(
     message = "this client does not know the kind of `{K}`",
     label = "the kind of `{K}` is unknown",
@@ -25,8 +25,8 @@ pub trait KindSource<K: Object>: sealed::Sealed + Clone + fmt::Debug + Send + Sy
     #[doc(hidden)]
     fn reads(&self, cache: &Cache) -> Reads<K>;
 
-    /// Returns the object if the cache holds it decoded, without waiting; `None` otherwise, and always for a
-    /// [`OneKind`].
+    /// Returns the object, without waiting, if the cache holds it decoded as `K`; otherwise `None`. A [`OneKind`]
+    /// always returns `None`.
     #[doc(hidden)]
     fn decoded(&self, cache: &Cache, key: &ObjectKey) -> Option<Arc<K>>;
 }

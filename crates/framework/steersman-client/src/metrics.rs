@@ -6,8 +6,8 @@ use prometheus::{DEFAULT_BUCKETS, HistogramVec, IntCounterVec, Registry};
 use steersman_api::metrics::{counters, histograms};
 use steersman_object::Kind;
 
-/// Bucket bounds of the waits before a request is sent again, in seconds, from the shortest wait to the longest
-/// `Retry-After`.
+/// The upper bounds, in seconds, of the buckets of the waits before a request is sent again: from the shortest wait to
+/// a long `Retry-After`.
 const REPEAT_WAITS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0];
 
 /// The metrics of all clients that report to one Prometheus registry. Cheap to clone.

@@ -30,7 +30,7 @@ impl ClientOptions {
         }
     }
 
-    /// Returns the object, in the client's namespace if the object names none.
+    /// Returns the object, with the client's namespace filled in if the object names no namespace.
     pub(crate) fn object_in_namespace<'a, K: Object>(
         &self,
         kind: &Kind,
@@ -46,7 +46,7 @@ impl ClientOptions {
         Ok(Cow::Owned(filled))
     }
 
-    /// Returns the list options, in the client's namespace if the client has one and the list options name none.
+    /// Returns the list options, with the client's namespace filled in if they name no namespace.
     pub(crate) fn list_in_namespace<'a>(
         &self,
         kind: &Kind,
@@ -61,7 +61,7 @@ impl ClientOptions {
         }
     }
 
-    /// Returns the namespace to fill in for a kind; `None` if the kind is cluster-scoped or the client has none.
+    /// Returns the namespace to fill in for a kind; `None` for a cluster-scoped kind or a client without a namespace.
     fn namespace_of(&self, kind: &Kind) -> Option<&str> {
         self.namespace.as_deref().filter(|_| kind.is_namespaced())
     }

@@ -41,11 +41,10 @@ pub struct ClientOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptimisticLock {
-    /// The patch carries the version if it sets or removes a whole list, because elements that other clients added in
-    /// the meantime would be lost. (A merge patch cannot change a part of a list; a
-    /// [strategic](ClientOptions::strategic) merge patch can.) A patch of a status also carries the version, because
-    /// the server does not compare the uid in a patch of a custom resource's status, and the patch could change another
-    /// object of the same name.
+    /// The patch carries the version if it sets or removes a whole list, because elements that other clients added
+    /// meanwhile would be lost. (A merge patch cannot change a part of a list; a [strategic](ClientOptions::strategic)
+    /// merge patch can.) A patch of a status also carries the version: the server does not compare the uid in a patch
+    /// of a custom resource's status, so the patch could change another object of the same name.
     #[default]
     Lists,
     /// Every patch carries the version.
@@ -81,8 +80,8 @@ impl ClientOptions {
     /// Sets the field manager (`fieldManager`): the name that the server records as the owner of each written field, at
     /// most 128 bytes of printable characters. The default is the program's name in the `User-Agent`.
     ///
-    /// In the client options of a `Manager`, the name is the default of all its controllers; without a name there, the
-    /// default of each controller is `program/controller`.
+    /// In the client options of a `Manager`, the name is the default of all controllers of the manager. Without a name
+    /// there, the default of each controller is `program/controller`.
     pub fn field_manager(mut self, name: impl Into<String>) -> Self {
         self.field_manager = Some(name.into());
         self
@@ -100,8 +99,8 @@ impl ClientOptions {
         self
     }
 
-    /// Limits the client to one namespace. The namespace is filled in if an object, key or list of a namespaced kind
-    /// names none; another namespace is refused. Cluster-scoped kinds are not affected.
+    /// Limits the client to one namespace. An object, key or list of a namespaced kind without a namespace gets this
+    /// namespace, and another namespace is refused. Cluster-scoped kinds are not affected.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
@@ -147,9 +146,9 @@ impl ClientOptions {
         self
     }
 
-    /// Sets the total time that one request waits for repetitions if the server names a time (`Retry-After`). Requests
-    /// that were answered 429 and reads that were answered 5xx are repeated. A write that was answered 5xx may have
-    /// been executed, and is not repeated.
+    /// Sets the total time that one request waits for repetitions if the server names a time (`Retry-After`). A request
+    /// is repeated after a 429, and a read also after a 5xx. A write is not repeated after a 5xx, because the server
+    /// may have executed it.
     ///
     /// 10 s by default. The error is returned once this time or ten repetitions are used up, or if the server names
     /// no time. With zero, no request is sent again; with `Duration::MAX`, only the number of repetitions is bounded.
@@ -163,14 +162,15 @@ impl ClientOptions {
     /// `Duration::MAX` mean no limit.
     ///
     /// A request past the limit fails with a transport error; the outcome of a write is then unknown
-    /// ([`is_outcome_unknown`](crate::Error::is_outcome_unknown)). An answer that has begun fails if it pauses for 30
-    /// s. Watches of the cache, and cached reads that ask the server about their own writes, keep the default.
+    /// ([`is_outcome_unknown`](crate::Error::is_outcome_unknown)). An answer that has begun fails after a pause of 30
+    /// s. Watches of the cache, and cached reads that ask the server about their own writes, always have the default
+    /// limit.
     pub fn request_timeout(mut self, limit: Duration) -> Self {
         self.request_timeout = limit;
         self
     }
 
-    /// Sets which writes a cached read must see; by default the writes of its own request key.
+    /// Sets the writes that a cached read waits for; by default the writes of its own request key.
     pub fn read_consistency(mut self, consistency: ReadConsistency) -> Self {
         self.consistency = consistency;
         self
@@ -185,9 +185,8 @@ impl ClientOptions {
         self
     }
 
-    /// Sets whether a `get` of an object that the same request wrote returns the object from the answer to the write
-    /// while the cache has not seen the write, instead of waiting for the cache (RYOW-12). On by default. A `list`
-    /// always waits.
+    /// Sets whether a `get` may return the object from the server's answer to a write of the same request, instead of
+    /// waiting until the cache has seen the write (RYOW-12). On by default. A `list` always waits.
     ///
     /// The object is as the cache would hold it at the version of the write. Once the cache has reached that version,
     /// reads return the object of the cache.
@@ -207,7 +206,7 @@ impl ClientOptions {
         self.metrics.is_some()
     }
 
-    /// Adds an observer, which is called when a write begins and when its outcome is known. Dry runs are not reported.
+    /// Adds an observer. It is called when a write begins and when its outcome is known. Dry runs are not reported.
     pub fn observe_writes(mut self, observer: Arc<dyn WriteObserver>) -> Self {
         self.observers.push(observer);
         self

@@ -5,8 +5,8 @@ pub use steersman_object::owner::{
 };
 use steersman_object::{AsObject, Kind, Object, TypedObject, owner};
 
-/// Makes `owner` the controller of `object`: the garbage collector deletes the object after its owner, and events of
-/// the object reconcile the owner.
+/// Makes `owner` the controller of `object`: the garbage collector deletes the object after its owner, and a controller
+/// that owns the kind reconciles the owner after an event of the object.
 ///
 /// Changes the local copy only. If `object` has a reference to `owner` already, the reference is replaced.
 ///

@@ -27,9 +27,9 @@ pub(crate) struct RequestSender {
     pub(crate) options: Arc<ClientOptions>,
     pub(crate) mapper: Mapper,
     pub(crate) request: Option<RequestId>,
-    /// The hash of the reconcile request, under which its writes are remembered; `None` without a request.
+    /// The hash of the reconcile request by which its writes are remembered; `None` without a request.
     pub(crate) writer: Option<WriterHash>,
-    /// Tracks the writes of the client and its copies, which later reads must see (RYOW-1).
+    /// Remembers the writes of the client and its copies, so that later reads see them (RYOW-1).
     pub(crate) own: Arc<WriteTracker>,
     /// The host of the API server, for the label `host` of metrics.
     pub(crate) host: Arc<str>,
@@ -47,7 +47,7 @@ pub(crate) struct WritesInFlight {
     whole: Option<Arc<Self>>,
 }
 
-/// Counts one write as in flight until this value is dropped, which also happens if the task of the write is dropped.
+/// Counts one write as in flight until this value is dropped: also if the task of the write is dropped before its end.
 struct WriteInFlight(Arc<WritesInFlight>);
 
 impl WritesInFlight {
@@ -59,7 +59,7 @@ impl WritesInFlight {
         })
     }
 
-    /// Waits until none of the counted clients has a write in flight.
+    /// Waits until no write of the counted clients is in flight.
     pub(crate) async fn none(&self) {
         // `wait_for` fails only if the `watch` sender is dropped, and `self` holds the sender.
         let _ = self.writes.subscribe().wait_for(|many| *many == 0).await;
@@ -90,8 +90,8 @@ impl Drop for WriteInFlight {
 impl RequestSender {
     /// Sends a write and returns the object in the answer.
     ///
-    /// CLIENT-7: each attempt runs in a task of its own, which also reports the outcome. If the caller is dropped, the
-    /// observers still get the answer.
+    /// CLIENT-7: each attempt runs in a task of its own. If the caller is dropped, this task still reports the outcome
+    /// to the observers.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         kind: &Kind,
@@ -100,9 +100,9 @@ impl RequestSender {
         Ok(self.answer(kind, request, None).await?.value)
     }
 
-    /// Sends a write and returns the whole answer, which also tells whether the server created the object. `version` is
-    /// a version at which the object existed, if one is known: after a delete, the object may still appear in the cache
-    /// until the cache has passed this version (RYOW-9).
+    /// Sends a write and returns the whole answer, with the flag whether the server created the object. `version` is a
+    /// version at which the object existed, if such a version is known: after a delete, the object may still appear in
+    /// the cache until the cache has passed this version (RYOW-9).
     pub(crate) async fn answer<T: Send + 'static>(
         &self,
         kind: &Kind,
@@ -145,8 +145,8 @@ impl RequestSender {
         sender
     }
 
-    /// Returns the request key of the writes that a read must see: `Some(None)` for all keys, and `None` if the read
-    /// must see no writes. A client for which the result is `None` does not remember its own writes, either.
+    /// Returns the request key of the writes that a read must see: `Some(None)` for all keys, and `None` if a read must
+    /// see no writes. With `None`, the own writes of the client are not remembered either.
     pub(crate) fn reader(&self) -> Option<Option<WriterHash>> {
         match self.options.consistency {
             ReadConsistency::OwnKey => self.writer.map(Some),
@@ -189,7 +189,7 @@ impl RequestSender {
         let attempt = attempt.in_current_span();
         let task = async move {
             // `attempt`, with all that it holds, is dropped before the caller gets the answer. If the caller was
-            // dropped, nothing waits for the answer.
+            // dropped, the answer is not needed.
             let sent = attempt.await;
             let _ = tell.send(sent);
         };
@@ -197,7 +197,7 @@ impl RequestSender {
         if let Ok(sent) = answer.await {
             return sent;
         }
-        // The task ended without an answer.
+        // The task has ended without an answer: it panicked, or the runtime ended.
         if let Some(Ok(panic)) = task.await.err().map(JoinError::try_into_panic) {
             resume_unwind(panic);
         }
@@ -258,7 +258,7 @@ impl RequestSender {
     }
 }
 
-/// Spawns a task. It is not generic, so that an operator does not compile tokio's tasks for each type of an answer.
+/// Spawns a task. Not generic, so that an operator does not compile tokio's tasks once for each type of an answer.
 fn spawn(attempt: BoxFuture<'static, ()>) -> JoinHandle<()> {
     tokio::spawn(attempt)
 }
@@ -274,7 +274,7 @@ fn note<T>(
     let outcome = outcome(write, object);
     if let Some(own) = own {
         // RYOW-10: the cache learns the version of the write before the observers run. So an informer that starts in
-        // between either lists at that version or later, or is found by the observer that records the write.
+        // between either lists at that version or later, or the observer that records the write finds the informer.
         own.note_version(write, &outcome);
     }
     for observer in observers {

@@ -24,8 +24,8 @@ use crate::patch::change::{ChangedPart, PatchMode, check_version, is_of_another}
 use crate::send::RequestSender;
 use crate::write::RequestId;
 
-/// The state of a client, which its other handles, such as [`Live`](crate::Live), hold too. Cheap to clone; clones
-/// share the connection to the server.
+/// The state of a client. Its other handles, such as [`Live`](crate::Live), hold it, too. Cheap to clone; clones share
+/// the connection to the server.
 #[derive(Clone, derive_more::Debug)]
 #[debug(
     "Shared {{ endpoint: {:?}, options: {:?}, .. }}",
@@ -41,7 +41,7 @@ struct ClientState {
     client_config: ClientConfig,
     transport: OnceCell<kube_client::Client>,
     applied: Mutex<AppliedIntents>,
-    /// Hashes the field managers and options of applies, to recognize an apply that equals the last one.
+    /// Hashes the field managers and options of applies, so that an apply that equals the last apply is recognized.
     intent_key: IntentKey,
 }
 
@@ -138,8 +138,8 @@ impl SharedClient {
         sender.own.wait(&sender.options, kind, read, notes).await
     }
 
-    /// Returns whether a result that was read after [`wait`](Self::wait) is valid: the cache has not advanced since
-    /// then, so the result shows none of the `unstored` objects, which are absent on the server.
+    /// Returns whether a result that was read after [`wait`](Self::wait) is valid. The `unstored` objects are absent on
+    /// the server; if the cache has not advanced since the wait, the result shows none of these objects.
     pub(crate) fn still_hold(&self, kind: &Kind, unstored: &[Unstored]) -> bool {
         self.sender.own.still_hold(kind.gvk(), unstored)
     }
@@ -158,15 +158,15 @@ impl SharedClient {
         Ok(self.sender.read(kind, ask).await?)
     }
 
-    /// Returns the field manager of an apply, which needs one: the client's or, without one, the name that the server
-    /// derives from the program's `User-Agent` for other writes.
+    /// Returns the field manager of an apply. The server requires one, so without a field manager of the client this is
+    /// the name that the server derives from the program's `User-Agent` for other writes.
     pub(crate) fn manager(&self) -> String {
         let given = self.options().field_manager.clone();
         given.unwrap_or_else(|| field_manager::of_program(&self.client_config().program()))
     }
 
-    /// Returns the list options of a request to the server, in the client's namespace if the client has one and the
-    /// list options name none.
+    /// Returns the list options of a request to the server, with the client's namespace filled in if they name no
+    /// namespace.
     ///
     /// # Errors
     ///
@@ -207,15 +207,15 @@ impl SharedClient {
         })
     }
 
-    /// Replaces an object, or its status, by `object`, at the resource version of `object`.
+    /// Replaces an object or its status by `object`, unless the object on the server has another resource version.
     pub(crate) async fn replace<K: Object>(
         &self,
         kind: &Kind,
         object: &K,
         part: ChangedPart,
     ) -> Result<K, Error> {
-        // CLIENT-6: an object of a kind with a transform is not replaced, because the object does not tell whether the
-        // transform has removed fields from it, which the server would then remove, too.
+        // CLIENT-6: the transform of a kind may have removed fields from `object`, and a replacement would remove these
+        // fields on the server. The object does not show that, so no object of the kind is replaced.
         if let Some(transform) = self.cache().transformed(kind) {
             return Err(Error::Transformed {
                 kind: kind.clone(),
@@ -259,7 +259,7 @@ impl SharedClient {
         changed.map_err(|refused| without_status(refused, kind, object.key(), part))
     }
 
-    /// Changes `before` into `after` by their difference, in one request.
+    /// Changes `before` into `after`: sends their difference in one request.
     pub(crate) async fn merge<K: Object>(
         &self,
         kind: &Kind,
@@ -275,8 +275,8 @@ impl SharedClient {
         merged.map_err(|refused| without_status(refused, kind, before.key(), part))
     }
 
-    /// Creates an object, or changes the existing one; `present` is the existing object as it was read, and `None` if
-    /// it is absent.
+    /// Creates an object, or changes the existing object; `present` is the existing object as it was read, and `None`
+    /// if the object is absent.
     pub(crate) async fn ensure<K: Object>(
         &self,
         kind: &Kind,

@@ -37,8 +37,8 @@ pub(crate) async fn await_condition<K: Object>(
             return std::future::pending().await;
         };
         loop {
-            // The current version is marked as known before the read, so that a change between the read and the wait
-            // ends the wait.
+            // The current version is marked as known before the read. So a change between the read and the wait ends
+            // the wait.
             applied.mark_unchanged();
             match private.reads.get_opt(&key).await {
                 Ok(object) => {
@@ -51,7 +51,7 @@ pub(crate) async fn await_condition<K: Object>(
                 Err(error) => return Err(Error::Cache(error)),
             }
             if applied.changed().await.is_err() {
-                // The informer has ended. The future of the cache, which is polled beside this one, returns the reason.
+                // The informer has ended. The future of the cache is polled beside this future and returns the reason.
                 return std::future::pending().await;
             }
         }
@@ -65,7 +65,7 @@ pub(crate) async fn await_condition<K: Object>(
         ended = timeout(limit_or_max, judged) => ended,
         ended = private.run => Ok(match ended {
             Err(error) => Err(Error::Cache(error)),
-            // This cache is never cancelled, so it does not end without an error.
+            // The token of this cache is never cancelled, so the cache does not end without an error.
             Ok(()) => Err(Error::Cache(steersman_cache::Error::Stopped { kind: kind.clone() })),
         }),
     };

@@ -17,14 +17,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 
-/// A stream of the selected objects of one kind and their changes, from the server instead of the client's cache: a
-/// list, and a watch that restarts after an error. Made by [`Client::watch`](crate::Client::watch).
+/// A stream of the selected objects of one kind and their changes, from the server and not from the client's cache: a
+/// list, and a watch that restarts after an error. [`Client::watch`](crate::Client::watch) makes it.
 ///
 /// The stream delivers each present object as [`Event::Created`](steersman_cache::Event::Created), then
 /// [`Delivery::Synced`], then changes with the old and the new object. It resumes after a broken connection and after
-/// any number of 429 and 5xx, and lists again after a 410: objects that were deleted meanwhile are delivered as
-/// [`Event::Deleted`](steersman_cache::Event::Deleted), and an object that was deleted and created again as deleted and
-/// as created.
+/// any number of 429 and 5xx, and lists again after a 410. Objects that were deleted meanwhile are then delivered as
+/// [`Event::Deleted`](steersman_cache::Event::Deleted), and an object that was deleted and created again is delivered
+/// twice: as deleted and as created.
 ///
 /// The stream has an error only at its end, if the client configuration cannot make a client (its credentials are
 /// broken). Failed requests, such as a 403, are repeated; [`informer_failures`](Self::informer_failures) returns the
@@ -35,9 +35,9 @@ use crate::error::Error;
 ///
 /// # Cancel safety
 ///
-/// The watch begins when [`next`](Self::next) or the stream is polled for the first time. Polling
-/// starts the informers of the watch in tasks of their own, and notices their end; dropping the stream aborts these
-/// tasks. Dropping a future of `next` loses nothing.
+/// The watch begins when [`next`](Self::next) or the stream is polled for the first time. Polling starts the informers
+/// of the watch in tasks of their own, and notices their end; dropping the stream aborts these tasks. Dropping a future
+/// of `next` loses nothing.
 #[derive(derive_more::Debug)]
 #[debug("ObjectWatch {{ .. }}")]
 #[must_use = "a watch does nothing unless its stream is polled"]
@@ -46,7 +46,7 @@ pub struct ObjectWatch<K> {
     stream: BoxStream<'static, Result<Delivery<K>, Error>>,
 }
 
-/// A cache of the selected objects of one kind, for one watch or wait, and the future that runs the cache.
+/// A cache of the selected objects of one kind, for a single watch or wait, and the future that runs the cache.
 pub(crate) struct PrivateCache<K> {
     pub(crate) cache: Cache,
     pub(crate) reads: Reads<K>,
@@ -54,8 +54,8 @@ pub(crate) struct PrivateCache<K> {
 }
 
 impl<K: Object> PrivateCache<K> {
-    /// Makes a cache of the objects that the list options select, which must name no index. Sends no request before the
-    /// future is polled.
+    /// Makes a cache of the objects that the list options select; the list options must name no index. Sends no request
+    /// before the future is polled.
     pub(crate) fn new(
         client_config: &ClientConfig,
         kind: &Kind,
@@ -107,7 +107,7 @@ impl<K: Object> ObjectWatch<K> {
 }
 
 impl<K> ObjectWatch<K> {
-    /// Waits for the next delivery. Returns `None` after an error, which ends the watch.
+    /// Waits for the next delivery. An error ends the watch; after it, returns `None`.
     ///
     /// # Errors
     ///

@@ -21,8 +21,7 @@ pub struct RequestId {
     key: Arc<dyn ErasedKey>,
 }
 
-/// The description of one write, with which a [`WriteObserver`] is called when the write begins and when its outcome is
-/// known.
+/// The description of one write. A [`WriteObserver`] gets it when the write begins and when its outcome is known.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Write {
@@ -38,7 +37,7 @@ pub struct Write {
     pub namespace: Option<String>,
     /// The key of the written object; `None` for the delete of a collection, and if the server generates the name.
     pub key: Option<ObjectKey>,
-    /// The prefix (`metadata.generateName`) from which the server generates the name, if it does.
+    /// The prefix (`metadata.generateName`) from which the server generates the name; `None` for a given name.
     pub generate_name: Option<String>,
     /// The name of the written subresource, such as `status`; `None` for a write of the object itself.
     pub subresource: Option<String>,
@@ -60,12 +59,12 @@ pub(crate) struct StateBeforeDelete {
 pub struct WrittenObject {
     /// The key of the object, with the generated name if the server generated it.
     pub key: ObjectKey,
-    /// The uid of the object; in the answer to a write of a `Scale`, that of the scaled object.
+    /// The uid of the object. In the answer to a write of a `Scale`, this is the uid of the scaled object.
     pub uid: String,
-    /// The resource version; unset if the response has none, for instance after a delete that removed the object.
+    /// The resource version; unset if the response has no version, for instance after a delete that removed the object.
     pub version: ResourceVersion,
-    /// The labels, which decide whether a cache selects the object. `None` if the response is not the object itself,
-    /// for instance a Scale, or the `Status` of a delete.
+    /// The labels, by which a cache selects the object. `None` if the response is not the object itself, for instance a
+    /// Scale, or the `Status` of a delete.
     pub labels: Option<BTreeMap<String, String>>,
     /// Whether the object has a deletion timestamp.
     pub deleting: bool,
@@ -96,10 +95,10 @@ pub enum WriteOutcome<'a> {
 ///
 /// # For implementors
 ///
-/// `began` runs in the caller's task, and `ended` in the task of the write, which outlives a dropped caller. Each
-/// `began` is followed by one `ended` before the caller gets the answer, unless the runtime ends first; each repetition
-/// of a throttled write has its own pair. Both methods must be quick and must not block. A panic is logged, and affects
-/// neither the write nor other observers.
+/// `began` runs in the caller's task, and `ended` in the task of the write, which goes on if the caller is dropped.
+/// Each `began` is followed by one `ended` before the caller gets the answer, unless the runtime ends first; each
+/// repetition of a throttled write has its own pair of calls. Both methods must be quick and must not block. A panic is
+/// logged, and affects neither the write nor other observers.
 pub trait WriteObserver: Send + Sync + 'static {
     /// Called before a write is sent.
     fn began(&self, write: &Write) {

@@ -23,7 +23,7 @@ pub(crate) enum Requeue {
 }
 
 impl Action {
-    /// Asks for no run at a later time: the request runs again when a watched object changes.
+    /// Returns the action that asks for no later run: the request runs again when a watched object changes.
     pub const fn done() -> Self {
         Self::of(None)
     }

@@ -256,11 +256,11 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
         self
     }
 
-    /// Sets the field manager of the writes that reconciles make with
-    /// [`Context::client`](crate::Context::client) where a manager runs the controller.
+    /// Sets the field manager of the writes that reconciles make with [`Context::client`](crate::Context::client). It
+    /// applies if a manager runs the controller.
     ///
-    /// The default is the field manager of the manager's client options, and `program/controller` if
-    /// they name none ([`Client::for_controller`](steersman_client::Client::for_controller)).
+    /// The default is the field manager of the manager's client options or, if these options name no field manager,
+    /// `program/controller` ([`Client::for_controller`](steersman_client::Client::for_controller)).
     pub fn field_manager(mut self, name: impl Into<String>) -> Self {
         self.field_manager = Some(name.into());
         self

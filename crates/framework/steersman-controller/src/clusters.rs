@@ -28,7 +28,7 @@ pub struct Clusters {
 /// A cluster of a manager besides its own: its name, cache and client. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ClusterMember {
-    /// The id of the cluster: unique even if a later cluster has the name of a removed one.
+    /// The id of the cluster, never reused: it distinguishes the cluster from a removed cluster of the same name.
     pub(crate) id: u64,
     name: ClusterName,
     cache: Cache,
@@ -41,16 +41,16 @@ struct ClustersShared {
     /// The kinds that controllers watch in each cluster: [`Clusters::add`] declares them in the cache of a new cluster.
     declarations: Mutex<Vec<Declaration>>,
     members: Sender<ClusterMembers>,
-    /// The id of the newest cluster. Clusters join the set in the order of their ids.
+    /// The id of the newest cluster. Ids grow in the order of the adds, so a higher id marks a cluster added later.
     last_id: AtomicU64,
 }
 
-/// The state of the stream of [`Clusters::added`], which returns each cluster with an id greater than `last_id`, in the
-/// order of the ids.
+/// The state of the stream of [`Clusters::added`]. The stream returns the clusters with ids greater than `last_id`, in
+/// the order of their ids.
 struct Added {
     members: Receiver<ClusterMembers>,
     last_id: u64,
-    /// A handle of the set, so that the sender of `members` exists as long as the stream, and the stream never ends.
+    /// Keeps the sender of `members` alive, so that the stream never ends.
     _clusters: Clusters,
 }
 
@@ -71,13 +71,14 @@ impl Clusters {
         Self::default()
     }
 
-    /// Adds a cluster, declares the kinds that controllers watch in each cluster in its cache, and makes running
-    /// controllers watch it. The caller runs the cache.
+    /// Adds a cluster: declares in its cache the kinds that controllers watch in each cluster, and makes running
+    /// controllers watch the cluster. The caller runs the cache.
     ///
     /// # Errors
     ///
-    /// [`ControllerError::DuplicateCluster`], also for the name [`local`](ClusterName::local);
-    /// [`ControllerError::EmptyClusterName`]; [`ControllerError::WatchInCluster`] if the cache refuses a kind.
+    /// [`ControllerError::DuplicateCluster`] if a cluster has the name, or if the name is
+    /// [`local`](ClusterName::local); [`ControllerError::EmptyClusterName`]; [`ControllerError::WatchInCluster`] if the
+    /// cache refuses a kind.
     pub fn add(
         &self,
         name: impl Into<ClusterName>,
@@ -89,7 +90,7 @@ impl Clusters {
             return Err(ControllerError::EmptyClusterName);
         }
         // The lock is held until the cluster is in the set. A controller that declares its kinds meanwhile waits for
-        // the lock, and then finds the new cluster.
+        // the lock and then finds the new cluster, so the cluster misses no declaration.
         let declarations = self.shared.declarations.lock();
         let present = self.shared.members.borrow().contains_key(&name);
         if present || name == ClusterName::local() {
@@ -215,8 +216,8 @@ impl ClusterMember {
         &self.cache
     }
 
-    /// Returns the client of the cluster. A reconciler uses the client of
-    /// [`Context::client_in`](crate::Context::client_in) instead, which reads the writes of its own request.
+    /// Returns the client of the cluster. A reconciler should use [`Context::client_in`](crate::Context::client_in)
+    /// instead: that client sees the earlier writes of the request that is reconciled.
     pub fn client(&self) -> &Client {
         &self.client
     }

@@ -58,7 +58,7 @@ struct ContextShared {
     events: EventRecorder,
     clock: Clock,
     clusters: Clusters,
-    /// The clients of this controller for other clusters, by the id of the cluster.
+    /// The clients and recorders of this controller for other clusters, by the id of the cluster, made on first use.
     cluster_clients: Mutex<HashMap<u64, ClusterClient>>,
 }
 
@@ -113,9 +113,9 @@ impl Context {
         })
     }
 
-    /// Returns the client of another cluster of the manager, which works like [`client`](Self::client):
-    /// it reads from the cache of that cluster, writes to its server, and reads the writes of this request.
-    /// For [`ClusterName::local`] this is the client that [`client`](Self::client) returns.
+    /// Returns the client of another cluster of the manager: it reads from the cache of that cluster, writes to its
+    /// server, and sees the writes of this request, as [`client`](Self::client) does in the manager's own cluster. For
+    /// [`ClusterName::local`] this is the client that [`client`](Self::client) returns.
     ///
     /// Returns `None` if the cluster was removed: a reconcile of one of its objects then has nothing to do.
     pub fn client_in(&self, cluster: &ClusterName) -> Option<Client> {
@@ -143,9 +143,8 @@ impl Context {
         &self.shared.events
     }
 
-    /// Returns the recorder for objects of another cluster of the manager, which works like [`events`](Self::events).
-    /// For [`ClusterName::local`] this is the recorder that `events` returns. `None` means that the cluster was
-    /// removed.
+    /// Returns the recorder for objects of another cluster of the manager; it works like [`events`](Self::events). For
+    /// [`ClusterName::local`] this is the recorder that `events` returns. `None` means that the cluster was removed.
     pub fn events_in(&self, cluster: &ClusterName) -> Option<EventRecorder> {
         if *cluster == ClusterName::local() {
             return Some(self.events().clone());
@@ -198,7 +197,7 @@ impl Context {
         self.cancelled.cancelled().await;
     }
 
-    /// Returns whether the reconcile should end, which [`cancelled`](Self::cancelled) waits for.
+    /// Returns whether the reconcile should end: whether [`cancelled`](Self::cancelled) would return at once.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.is_cancelled()
     }

@@ -19,7 +19,7 @@ use crate::watch::in_clusters::AnyClusterWatch;
 
 /// A controller: watches that cause requests, and workers that reconcile them.
 ///
-/// Made with [`Controller::builder`](crate::Controller::builder); it does nothing until it is started.
+/// [`Controller::builder`](crate::Controller::builder) makes a controller; it does nothing until it is started.
 #[derive(derive_more::Debug)]
 #[debug("Controller {{ name: {:?}, kinds: {kinds:?}, .. }}", declaration.name)]
 #[must_use = "a controller does nothing until it is started"]
@@ -94,8 +94,8 @@ impl Controller {
         &self.declaration
     }
 
-    /// Returns the field manager that was declared with
-    /// [`ControllerBuilder::field_manager`](crate::ControllerBuilder::field_manager), if one was.
+    /// Returns the field manager that [`ControllerBuilder::field_manager`](crate::ControllerBuilder::field_manager)
+    /// set; `None` if it was not called.
     pub fn field_manager(&self) -> Option<&str> {
         self.field_manager.as_deref()
     }
@@ -106,7 +106,7 @@ impl Controller {
         self.on_every_replica
     }
 
-    /// Returns the kinds with a first sync that the workers wait for, in the order of their declaration, the primary
+    /// Returns the kinds that must have synced before the workers start, in the order of their declaration, the primary
     /// kind first.
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds

@@ -21,8 +21,8 @@ pub struct Error {
     terminal: bool,
 }
 
-/// The error of a controller that could not be built or ended without being cancelled, of a cluster that could not be
-/// added, or of a method of this crate that a reconcile called.
+/// The error of a controller that could not be built or that ended without being cancelled, of a cluster that could not
+/// be added, or of a method of this crate that a reconcile called.
 ///
 /// `Display` prints one level; [`source`](StdError::source) has the causes.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +99,7 @@ pub enum ControllerError {
     Cluster {
         /// The name of the controller with the watch.
         controller: String,
-        /// The error of the cluster's cache, with the name of the cluster.
+        /// The error of the cluster's cache ([`ControllerError::WatchInCluster`]), with the name of the cluster.
         source: Box<Self>,
     },
     /// The first list of a watched kind was not complete within the time of
@@ -160,13 +160,13 @@ pub enum ControllerError {
         "cluster {cluster} exists: remove it first, or choose another name (`local` is the manager's own)"
     )]
     DuplicateCluster {
-        /// The name of the refused cluster, which another cluster has.
+        /// The name of the refused cluster. Another cluster has the same name.
         cluster: ClusterName,
     },
     /// The cache of a cluster refuses a kind that a controller watches in each cluster.
     #[error("the cache of cluster {cluster} cannot watch {kind}")]
     WatchInCluster {
-        /// The name of the cluster with the cache.
+        /// The name of the cluster with the cache that refuses the kind.
         cluster: ClusterName,
         /// The kind that the cache refuses.
         kind: Kind,
@@ -197,7 +197,7 @@ pub enum ControllerError {
     /// A clean-up of [`Finalizers`](crate::Finalizers) failed.
     #[error("the clean-up for the finalizer {finalizer:?} failed")]
     CleanUp {
-        /// The name of the finalizer, which stays on the object.
+        /// The name of the finalizer. It stays on the object, so that the clean-up is tried again.
         finalizer: String,
         /// The error of the clean-up.
         source: Box<dyn StdError + Send + Sync>,
@@ -234,8 +234,8 @@ impl Error {
         }
     }
 
-    /// Marks the error as permanent: the request is not retried, and runs again only when something changes. Its number
-    /// of failures stays as it is.
+    /// Marks the error as permanent: the request is not retried, and runs again only when something changes. The number
+    /// of failures of the request stays as it is.
     #[must_use]
     pub fn terminal(mut self) -> Self {
         self.terminal = true;

@@ -15,7 +15,7 @@ use crate::request::RequestKey;
 pub(crate) struct Guarded<R> {
     controller: String,
     inner: Box<dyn RateLimiter<R>>,
-    /// The default limiter, for keys at which the user's limiter panicked.
+    /// The default limiter. It counts only the failures for which the user's limiter panicked.
     instead: Exponential<R>,
 }
 

@@ -29,9 +29,9 @@ pub use mapped::{Mapped, mapped};
 pub use mapped_async::{MappedAsync, mapped_async};
 pub use owner::{Owner, owner};
 
-/// Turns the events of one watch into requests: events of objects of kind `K` into requests of a controller of `P`,
-/// which is [`Primary<Website>`](crate::Primary) for `Controller::builder::<Website>()`, and [`Keyed<R>`](crate::Keyed)
-/// for `Controller::keyed::<R>`.
+/// Turns the events of one watch into requests: events of objects of kind `K` into requests of a controller of `P`. `P`
+/// is [`Primary<Website>`](crate::Primary) for `Controller::builder::<Website>()`, and [`Keyed<R>`](crate::Keyed) for
+/// `Controller::keyed::<R>`.
 ///
 /// Handlers are called in the order of events. [`handle`](Self::handle) should be quick and must not wait; a handler
 /// that has to wait does so in [`handle_async`](Self::handle_async). A panic loses the event: requests that the handler
@@ -43,11 +43,12 @@ pub use owner::{Owner, owner};
             `mapped(|object: &K| …)`, or `mapped_async(…)` with an asynchronous function"
 )]
 pub trait EventHandler<K: Object, P: ControllerTarget>: Send + Sync + 'static {
-    /// Declares what the handler reads from the manager's cache, before the watch starts. By default this is nothing.
+    /// Declares what the handler reads from the manager's cache, before the watch starts; nothing by default. Not
+    /// called for optional watches, for watches of a set, and for watches of other clusters.
     ///
     /// # Errors
     ///
-    /// An error refuses the controller. Handlers of optional watches, of sets and of clusters declare nothing.
+    /// An error refuses the controller.
     fn declare(&self, cache: &Cache) -> Result<(), steersman_cache::Error> {
         let _ = cache;
         Ok(())
@@ -55,14 +56,14 @@ pub trait EventHandler<K: Object, P: ControllerTarget>: Send + Sync + 'static {
 
     /// Writes the requests that `event` causes into `requests`.
     ///
-    /// An update should cause requests for the objects that the updated object referred to before as well
-    /// as for those that it refers to now. Otherwise an object that it refers to no longer is not reconciled.
+    /// For an update, the objects that the old object referred to should be requested as well as those that the new
+    /// object refers to. Otherwise an object that lost its reference is not reconciled.
     fn handle(&self, event: &Event<K>, requests: &mut Requests<P::Key>);
 
     /// Returns a future that adds requests after a wait, such as for a read. By default there is no future.
     ///
     /// The controller calls this method after [`handle`](Self::handle), and awaits the future before it takes the next
-    /// event of the watch. The future adds requests to `requests`, which is empty, and returns the buffer. `client` is
+    /// event of the watch. The future adds requests to `requests`, which is empty, and returns `requests`. `client` is
     /// the client of the controller or, for a watch of another cluster, of that cluster.
     ///
     /// If a read failed because a kind has not synced, this method is called again after the first sync of the kind
@@ -82,7 +83,7 @@ pub trait EventHandler<K: Object, P: ControllerTarget>: Send + Sync + 'static {
 /// The future that [`EventHandler::handle_async`] returns: it waits, and then returns the requests of the event.
 pub type HandlerFuture<'a, R> = BoxFuture<'a, Result<Requests<R>, Error>>;
 
-/// Up to this number of requests of one event, a scan for an equal request is cheaper than hashing.
+/// The largest number of requests of one event that a scan searches. With more requests, a hash map is cheaper.
 const SCANNED: usize = 16;
 
 /// The requests of one event, each at most once.
@@ -94,7 +95,7 @@ const SCANNED: usize = 16;
 #[debug(bound(R: std::fmt::Debug))]
 pub struct Requests<R> {
     added: Vec<(R, AddOptions)>,
-    /// The position of each request in `added`; empty while there are at most [`SCANNED`] requests, which a scan finds.
+    /// The position of each request in `added`. Empty up to [`SCANNED`] requests, because a scan is cheaper then.
     positions: HashMap<R, usize>,
     defaults: AddOptions,
 }
@@ -102,13 +103,13 @@ pub struct Requests<R> {
 // === impl Requests ===
 
 impl<R: RequestKey> Requests<R> {
-    /// Makes an empty buffer, for calling a handler in a test.
+    /// Makes an empty list of requests, for calling a handler in a test.
     #[must_use]
     pub fn new() -> Self {
         Self::with_defaults(AddOptions::new())
     }
 
-    /// Makes an empty buffer with other [`defaults`](Self::defaults), for a handler that calls another handler.
+    /// Makes an empty list with these [`defaults`](Self::defaults), for a handler that calls another handler.
     #[must_use]
     pub fn with_defaults(defaults: AddOptions) -> Self {
         Self {

@@ -35,7 +35,7 @@
 //! 1. `source` subscribes to a kind of the cache.
 //! 2. `pump` takes an event from the subscription, and `watch` routes it: the predicate decides whether
 //!    the event counts, and the handler names the requests that it causes.
-//! 3. The queue holds each request once, requests of initial lists and resyncs behind those of live events.
+//! 3. The queue holds each request once. Requests of initial lists and resyncs wait behind the requests of live events.
 //! 4. `worker` takes the request's ticket, so that no other worker can, and calls the reconciler with
 //!    a [`Context`]. It catches panics and keeps the deadline.
 //! 5. `outcome` decides from the result how the ticket ends: with nothing, with a run at a given time,

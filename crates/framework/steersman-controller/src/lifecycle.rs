@@ -8,7 +8,7 @@ use steersman_object::Kind;
 use crate::error::ControllerError;
 use crate::watch::PumpEnd;
 
-/// The time between two log lines about kinds that have not synced.
+/// The time between two log lines that say which kinds have not synced (CTRL-7).
 const REMINDER: Duration = Duration::from_secs(60);
 
 /// The stages of a controller: wait for the first syncs, work, stop the workers, end.
@@ -20,7 +20,7 @@ pub(crate) struct Lifecycle {
     stage: LifecycleStage,
     /// The kinds with initial objects that are not all in the queue yet, in the order of the watches.
     awaited: VecDeque<Kind>,
-    /// The time limit of the first syncs; `None` is no limit.
+    /// The time limit of the first syncs from `require_sync`; `None` is no limit.
     limit: Option<Duration>,
     /// The time that running reconciles have to finish after the controller was told to stop.
     grace: Duration,
@@ -31,13 +31,13 @@ pub(crate) struct Lifecycle {
 enum LifecycleStage {
     Syncing {
         deadline: Option<Instant>,
-        /// The time of the next log line about kinds that have not synced.
+        /// The time of the next log line that says which kinds have not synced.
         reminder: Instant,
         /// Whether at least one log line said that the controller waits for a sync.
         reminded: bool,
     },
     Working,
-    /// The workers finish their reconciles until this instant, the end of the grace; `None` after the grace.
+    /// The workers finish their reconciles until this instant, the end of the grace. `None` after the grace has ended.
     Stopping(Option<Instant>),
     Ended,
 }
@@ -56,9 +56,9 @@ pub(crate) enum LifecycleEvent {
 
 #[derive(Debug)]
 pub(crate) enum TaskEnd {
-    /// A task of a watch or of a stream of requests.
+    /// The end of a task that feeds the queue of the controller: a task of a watch, or of a stream of requests.
     Pump(PumpEnd),
-    /// A worker; it ends when the queue is shut down.
+    /// The end of a worker task: a worker ends when the queue is shut down.
     Worker,
     Panicked {
         task: &'static str,
@@ -69,17 +69,17 @@ pub(crate) enum TaskEnd {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LifecycleStep {
     Wait,
-    /// Logs that the controller waits for the first sync of this kind, and perhaps of further kinds.
+    /// Logs that the controller waits for first syncs. This kind is the first that has not synced.
     Remind(Kind),
     /// Ends with [`ControllerError::Sync`] because this kind did not sync within the limit.
     GiveUp(Kind, Duration),
-    /// Starts the workers. `reminded` says whether a log line about the wait came before.
+    /// Starts the workers. `reminded`: a log line said that the controller waits, so another line says that it starts.
     StartWorkers {
         reminded: bool,
     },
     /// Takes no further request, and waits until the workers have ended.
     StopWorkers,
-    /// Drops the reconciles that are still running.
+    /// Aborts the workers, which drops the reconciles that are still running.
     AbortWorkers,
     /// Waits at most this long until the writes that reconciles have sent are finished.
     AwaitWrites(Duration),
@@ -97,7 +97,7 @@ impl Lifecycle {
         Self {
             controller: controller.to_owned(),
             stage: LifecycleStage::Syncing {
-                // A deadline after the last instant of the clock means no limit.
+                // A deadline that the clock cannot represent counts as no limit.
                 deadline: limit.and_then(|limit| now.checked_add(limit)),
                 reminder: now + REMINDER,
                 reminded: false,
@@ -218,7 +218,7 @@ impl Lifecycle {
         LifecycleStep::Remind(kind.clone())
     }
 
-    // Before the first syncs no worker runs, so the controller ends at once instead of waiting for reconciles.
+    // Before the first syncs no worker runs, so the controller ends at once and waits for no reconcile.
     fn stop(&mut self, now: Instant, result: Result<(), ControllerError>) -> LifecycleStep {
         self.result = result;
         if self.is_syncing() {

@@ -21,8 +21,8 @@ use self::turns::{Turns, UserNumber, WaiterNumber};
 /// each waiting controller gets one permit before another gets its second (CTRL-10).
 ///
 /// [`ControllerDefaults::reconcile_limit`](crate::ControllerDefaults::reconcile_limit) gives a limit to the
-/// controllers of a manager; several managers of one process may share it. A reconcile must not
-/// wait for another reconcile, which may itself wait for a permit: if all reconciles with permits do so, none ends.
+/// controllers of a manager; several managers of one process may share it. A reconcile must not wait for another
+/// reconcile, because that one may be waiting for a permit: if all reconciles with permits do so, no reconcile ends.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -50,7 +50,7 @@ struct LimitState {
     waiters: HashMap<WaiterNumber, oneshot::Sender<()>>,
 }
 
-/// A controller that takes permits from a [`ReconcileLimit`]. Clones stand for the same controller.
+/// A controller that takes permits from a [`ReconcileLimit`]. All clones take permits for the same controller.
 #[derive(Clone)]
 pub(crate) struct LimitUser {
     limit: ReconcileLimit,
@@ -90,7 +90,7 @@ impl ReconcileLimit {
         self.shared.permits.get()
     }
 
-    /// Returns the number of permits in use: of reconciles that run now over all controllers with this limit.
+    /// Returns the number of permits in use: one for each running reconcile of the controllers with this limit.
     pub fn in_use(&self) -> usize {
         let free = self.shared.state.lock().turns.free;
         self.permits().saturating_sub(free)
@@ -133,11 +133,11 @@ impl LimitUser {
         };
         self.metrics.waiting.inc();
         let start = Instant::now();
-        // `waiters` holds the sender until the permit is granted, so receiving cannot fail.
+        // Receiving cannot fail: `waiters` holds the sender until the permit is granted.
         let _ = woken.await;
         self.metrics.waited(start.elapsed());
-        // The permit is granted now. `granted` makes it a `Permit` without dropping the waiter, because the drop would
-        // return the permit.
+        // `granted` turns the waiter into a `Permit` without dropping the waiter: the drop would return the granted
+        // permit.
         waiter.granted()
     }
 }

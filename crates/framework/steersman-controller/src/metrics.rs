@@ -16,7 +16,7 @@ use steersman_object::Kind;
 use crate::outcome::Label;
 use crate::status::ControllerStatus;
 
-/// The bounds of the buckets of the time histograms, in seconds: 5 ms to 60 s.
+/// The upper bounds of the buckets of the time histograms, in seconds.
 const TIME_BUCKETS: [f64; 26] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0,
     2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 30.0, 60.0,
@@ -30,7 +30,7 @@ pub(crate) struct Metrics {
     errors: IntCounter,
     terminal_errors: IntCounter,
     panics: IntCounter,
-    /// The number of reconciles that reached their deadline, also if they ended within the grace after it.
+    /// The number of reconciles that reached their deadline. A reconcile that ends within the grace is counted, too.
     pub(crate) timeouts: IntCounter,
     pub(crate) gave_up: IntCounter,
     pub(crate) self_triggered: IntCounter,
@@ -49,13 +49,13 @@ pub(crate) struct PermitMetrics {
     wait: Histogram,
 }
 
-/// Registers the metrics of one controller, each with the name of the controller as a label.
+/// Registers the metrics of one controller. Each metric has the name of the controller as a label.
 pub(crate) struct Registrar<'a> {
     pub(crate) controller: &'a str,
     pub(crate) registry: &'a Registry,
 }
 
-/// A gauge that `refresh` computes from the status of a controller whenever the registry gathers its metrics.
+/// A gauge that `refresh` sets from the status of a controller whenever the registry gathers its metrics.
 struct StatusCollector<G> {
     status: ControllerStatus,
     gauge: G,
@@ -72,8 +72,8 @@ impl Metrics {
             "Reconciles, by result.",
             &["result"],
         )?;
-        // The metric series of this result exists from the start, as those of the other results do, so that a rate over
-        // the results includes the first increase.
+        // No reconcile has this result, but its metric series exists, because dashboards for controller-runtime read
+        // it.
         results.with_label_values(&["requeue"]);
         registrar.paused(status)?;
         registrar.waiting(status)?;

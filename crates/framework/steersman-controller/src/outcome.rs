@@ -11,16 +11,16 @@ use crate::error::Error;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunLimits {
     pub(crate) is_last: bool,
-    /// The longest time until the next run, from `at_least_every`; `None` is no limit.
+    /// The longest time until the next run, as `at_least_every` sets it; `None` is no limit.
     pub(crate) at_least_every: Option<Duration>,
 }
 
-/// The consequences of a reconcile: the verdict for the queue, and the `result` label for the metrics.
+/// The result of the decision about an ended reconcile: the verdict for the queue, and the label for the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReconcileOutcome {
     pub(crate) verdict: Verdict,
     pub(crate) label: Label,
-    /// The priority of the next run, if the reconciler chose one.
+    /// The priority that the reconciler chose for the next run; `None` keeps the priority of this run.
     pub(crate) priority: Option<Priority>,
     pub(crate) gave_up: bool,
 }
@@ -41,14 +41,14 @@ pub(crate) fn outcome(
 ) -> ReconcileOutcome {
     let (verdict, label) = match result {
         Ok(action) => success(action.requeue, now),
-        // After a terminal error no retry follows. The number of failures stays, because only a success forgets it.
+        // No retry follows. `Settle` keeps the number of failures, because only a success or the last retry resets it.
         Err(error) if error.is_terminal() => (Verdict::Settle, Label::Error),
         // CTRL-21: a request is given up when its last retry fails, and the next event begins with new retries.
         Err(_) if limits.is_last => (Verdict::Forget, Label::Error),
         Err(_) => (Verdict::Backoff, Label::Error),
     };
 
-    // CTRL-22: with an interval, the next run comes within the interval.
+    // CTRL-22: with an interval, a request that would run later or not at all runs again after the interval.
     let verdict = match (verdict, limits.at_least_every) {
         (Verdict::Forget, Some(most)) => Verdict::After(most),
         (Verdict::Settle, Some(most)) => Verdict::SettleAfter(most),

@@ -17,8 +17,8 @@ pub use func::{Func, OfObject, func, object};
 /// Decides which events of one watch reach its handler.
 ///
 /// A predicate belongs to the watch that it is given to, and to no other. Each method returns whether an event passes;
-/// by default it passes. Deletes pass every predicate of this module, unless its docs exclude them, so that a filter
-/// made for changes does not hide the end of an object.
+/// by default every event passes. The predicates of this module let deletes pass unless their docs say otherwise, so
+/// that a filter made for changes does not hide the end of an object.
 ///
 /// Predicates filter events; they do not make the cache smaller. They are called in the order of events, should be
 /// quick, and must not wait. A panic loses the event, which then does not pass: the panic is logged, counted and shown
@@ -70,8 +70,8 @@ pub struct Or<A, B>(A, B);
 #[derive(Debug, Clone, Copy)]
 pub struct Not<A>(A);
 
-/// Passes events that both predicates let pass, as [`And`] does, without the Rust types of the predicates. It combines
-/// the predicates that are added to a watch one after another.
+/// Combines the predicates that are added to a watch: passes events that both predicates let pass, as [`And`] does, but
+/// without the Rust types of the predicates.
 struct Both<K>(Arc<dyn Predicate<K>>, Box<dyn Predicate<K>>);
 
 /// Passes every event: the predicate of a watch to which no predicate is added.

@@ -26,20 +26,20 @@ pub(crate) struct InformerWatch<K: Object, P: ControllerTarget> {
 
 /// The end of a subscription in a watch that follows the namespaces of the cache.
 struct EndedSubscription {
-    /// `None` stands for all namespaces.
+    /// The namespace of the subscription; `None` stands for all namespaces.
     namespace: Option<Arc<str>>,
     /// Whether the subscription ended because its namespace was removed from the cache.
     has_left_scope: bool,
 }
 
-/// A watch in a cache that holds named namespaces, which may be added and removed at run time.
+/// A watch of a kind in a cache of named namespaces. Namespaces may be added and removed at run time (CTRL-42).
 struct FollowedScope<K: Object, P: ControllerTarget> {
     changes: Receiver<u64>,
     route: Arc<EventRoute<K, P>>,
     cache: Cache,
     sink: Sink<P::Key>,
     namespaces: FollowedNamespaces,
-    /// The subscriptions for which no task (pump) was spawned yet that reads their events.
+    /// The subscriptions without a task that reads their events; `spawn_new` spawns these tasks.
     new: Vec<(NamespacedInformer<K>, Subscription<K>)>,
 }
 
@@ -101,7 +101,7 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
         Ok(())
     }
 
-    /// Reads the events of each namespace in a task (pump), also of namespaces that the cache adds later (CTRL-42).
+    /// Reads the events of each namespace in a task of its own, also of namespaces that the cache adds later (CTRL-42).
     async fn follow(mut self, synced: oneshot::Sender<()>) -> PumpEnd {
         let mut pumps = JoinSet::new();
         let initial = join_all(self.spawn_new(&mut pumps)).map(|_| synced.send(()));
@@ -134,8 +134,8 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
         }
     }
 
-    /// Spawns the tasks that read the subscriptions in `new`. Returns a receiver for each, which resolves when the
-    /// initial objects of the subscription are in the queue.
+    /// Spawns a task for each subscription in `new`. Returns a receiver for each task, which resolves when the initial
+    /// objects of the subscription are in the queue.
     fn spawn_new(&mut self, pumps: &mut JoinSet<EndedSubscription>) -> Vec<oneshot::Receiver<()>> {
         let new = self.new.drain(..).map(|(informer, subscription)| {
             let (tell, synced) = oneshot::channel();
@@ -167,7 +167,7 @@ impl<K: Object, P: ControllerTarget> AnySource<P::Key> for InformerWatch<K, P> {
     }
 }
 
-/// Spawns a task. It is not generic, so that an operator does not compile tokio's tasks for each of its kinds.
+/// Spawns a task. Not generic, so that an operator does not compile tokio's tasks once for each of its kinds.
 fn spawn(pumps: &mut JoinSet<EndedSubscription>, run: BoxFuture<'static, EndedSubscription>) {
     pumps.spawn(run);
 }

@@ -94,7 +94,7 @@ fn watch<R: RequestKey>(
         ..
     } = parts;
     let settings = start.defaults.resolve(&name, &options.settings);
-    // Without a registry of the caller, the metrics go to a registry that is never read.
+    // If the caller has no registry, the metrics are registered in a registry that is never read.
     let registry = start.registry.clone().unwrap_or_default();
     let registrar = Registrar {
         controller: &name,
@@ -173,7 +173,7 @@ fn watch<R: RequestKey>(
 }
 
 /// Starts the sources of a controller. Returns the kinds that the workers wait for, one per subscription, in the order
-/// of the watches, and a receiver for each, which resolves when the requests of the initial objects are in the queue.
+/// of the watches; and for each a receiver that resolves when the requests of the initial objects are in the queue.
 fn start_sources<R: RequestKey>(
     sources: Sources<R>,
     start: &StartContext,
@@ -324,8 +324,8 @@ impl<R: RequestKey> RunningController<R> {
     }
 }
 
-/// Searches every minute for reconciles that take too long, counts them in a gauge, and logs each once (CTRL-25). Never
-/// ends by itself.
+/// Searches every minute for reconciles that take too long, counts them in a gauge, and logs each of them once
+/// (CTRL-25). Never ends by itself.
 #[expect(
     clippy::infinite_loop,
     reason = "the task is aborted when the controller stops"
@@ -353,8 +353,8 @@ async fn report_overdue<R: RequestKey>(
     }
 }
 
-/// Waits until the writes of a controller are finished, at most for the time `left`: the writes run in tasks that the
-/// end of the program would abort.
+/// Waits at most for the time `left` until the writes of a controller are finished: they run in tasks, which the end of
+/// the program would abort.
 async fn await_writes(context: &Context, left: Duration) {
     let mut clients = context.cluster_clients();
     clients.push(context.client().clone());

@@ -53,7 +53,7 @@ impl<R: RequestKey> Sink<R> {
     }
 }
 
-/// Subscribes to every informer of a kind. A kind has one informer per cached namespace.
+/// Subscribes to every informer of a kind: the cache has one informer of a kind per namespace, or one for all of them.
 pub(crate) fn subscribe<K: Object>(
     cache: &Cache,
     kind: &Kind,

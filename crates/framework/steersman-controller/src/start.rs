@@ -60,8 +60,8 @@ impl StartContext {
         self
     }
 
-    /// Sets the tracker of the worker tasks. The tracker is empty when no reconcile runs any more. If the future of
-    /// [`Controller::start`](crate::Controller::start) is dropped, a reconcile may end after the drop.
+    /// Sets the tracker of the worker tasks, which is empty when no reconcile runs any more. If the future of
+    /// [`Controller::start`](crate::Controller::start) is dropped, a reconcile may still run for a moment.
     pub fn workers(mut self, workers: TaskTracker) -> Self {
         self.workers = workers;
         self
@@ -74,15 +74,15 @@ impl StartContext {
     }
 
     /// Sets the settings that a manager has for its controllers: the settings of every controller, the settings by
-    /// name, and the limit of reconciles that controllers share. By default there are none.
+    /// name, and the limit of reconciles that controllers share. By default there are no settings and no limit.
     pub fn defaults(mut self, defaults: ControllerDefaults) -> Self {
         self.defaults = defaults;
         self
     }
 
     /// Sets the publisher of the Kubernetes Events of [`Context::events`](crate::Context::events). By default the
-    /// controller has its own publisher for the server of its client, which still sends waiting Events after the
-    /// controller has ended.
+    /// controller has its own publisher for the server of its client. That publisher sends waiting Events even after
+    /// the controller has ended.
     pub fn events(mut self, events: EventPublisher) -> Self {
         self.events = Some(events);
         self

@@ -86,15 +86,16 @@ pub(crate) struct StatusState {
     awaited: Option<Awaited>,
     /// Reads the counts of the workers and the queue; `None` while no workers run.
     progress: Option<ReadProgress>,
-    /// Reads the last reconciles; `None` before the start of the controller. The function stays after the end of the
-    /// controller.
+    /// Reads the last reconciles; `None` before the start of the controller. Stays after the end of the controller, so
+    /// that its last reconciles can still be read.
     recent: Option<ReadRecent>,
     panics: u64,
     last_panic: Option<HandlerFailure>,
-    /// The keys of the objects that a request found paused; `None` if the controller declares no pause.
+    /// The keys of the objects that were paused when a request for them ran; `None` if the controller declares no
+    /// pause.
     paused: Option<BTreeSet<ObjectKey>>,
-    /// The cached objects of the primary kind, to find paused objects that exist no more; set while the controller
-    /// runs.
+    /// The cached objects of the primary kind, so that a deleted object is not shown as paused; set while the
+    /// controller runs.
     primary: Option<PrimaryObjects>,
     errors: u64,
     last_error: Option<HandlerFailure>,
@@ -215,20 +216,21 @@ impl ControllerStatus {
         self.shared.state.lock().paused.get_or_insert_default();
     }
 
-    /// Records that an object is paused; returns whether it was not paused before.
+    /// Records that an object is paused. Returns whether this is new, so that the pause is logged once.
     pub(crate) fn paused(&self, key: &ObjectKey) -> bool {
         let mut state = self.shared.state.lock();
         state.paused.get_or_insert_default().insert(key.clone())
     }
 
-    /// Records that an object is not paused; returns whether it was paused.
+    /// Records that an object is not paused. Returns whether it was paused, so that the end of the pause is logged
+    /// once.
     pub(crate) fn resumed(&self, key: &ObjectKey) -> bool {
         let mut state = self.shared.state.lock();
         state.paused.get_or_insert_default().remove(key)
     }
 
-    /// Forgets the paused objects that the cache does not hold. An object can disappear without a request: a filter
-    /// refuses its delete, or its namespace was removed from the cache.
+    /// Forgets the paused objects that the cache does not hold, because an object can disappear without a request: a
+    /// filter refuses its delete, or its namespace was removed from the cache.
     fn forget_absent_paused(&self) {
         let (primary, mut absent) = {
             let state = self.shared.state.lock();
@@ -245,8 +247,8 @@ impl ControllerStatus {
         }
     }
 
-    /// Compares the paused objects with the cache when they are read, so that objects that exist no more are not shown.
-    /// Ends when the returned guard is dropped.
+    /// Lets the readers of the paused objects compare them with the cache, so that a deleted object is not shown. Ends
+    /// when the returned guard is dropped.
     pub(crate) fn compares_with(&self, cache: Cache, kind: Kind) -> StatusGuard<PrimaryObjects> {
         self.show(|state| &mut state.primary, PrimaryObjects { cache, kind })
     }

@@ -46,7 +46,7 @@ pub(crate) struct EventRoute<K: Object, P: ControllerTarget> {
     reason = "part of a sealed trait, which only this crate calls"
 )]
 pub struct Sources<R: RequestKey> {
-    /// The watches with a first sync that the workers wait for. The watch of the primary kind is the first.
+    /// The watches of kinds that must have synced before the workers start. The watch of the primary kind is the first.
     pub(crate) watches: Vec<Box<dyn AnyWatch<R>>>,
     pub(crate) cluster_watches: Vec<Arc<dyn AnyClusterWatch<R>>>,
     /// The sources that the workers do not wait for: optional watches, sets, informers, channels, streams, intervals
@@ -61,12 +61,12 @@ pub(crate) trait AnyWatch<R: RequestKey>: Send {
 
     fn declare(&self, cache: &Cache) -> Result<(), Error>;
 
-    /// Subscribes to the kind, and returns one task per subscription.
+    /// Subscribes to the kind, and returns one task per subscription to read its events.
     fn start(self: Box<Self>, cache: &Cache, sink: &Sink<R>) -> Result<Vec<Pump>, Error>;
 }
 
-/// The destination of the events of one watch or other source: the queue for the requests, and the status, metrics and
-/// tables that record changes and failures.
+/// The destination of the events of one watch or other source: the queue for the requests, and the status, the metrics
+/// and the tables that record changes and failures.
 #[derive(Clone)]
 pub(crate) struct Sink<R: RequestKey> {
     pub(crate) queue: Queue<R>,
@@ -100,7 +100,7 @@ pub(crate) trait AnySource<R: RequestKey>: Send {
 }
 
 pub(crate) struct Pump {
-    /// Resolves once the requests of all initial objects are in the queue.
+    /// Resolves when the requests of all initial objects are in the queue.
     pub(crate) synced: oneshot::Receiver<()>,
     pub(crate) run: BoxFuture<'static, PumpEnd>,
 }
@@ -139,7 +139,7 @@ impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
         }
     }
 
-    /// Adds a predicate. An event must pass this predicate and all that were added before.
+    /// Adds a predicate. An event must pass this predicate and all predicates that were added before.
     pub(crate) fn filter(&mut self, predicate: impl Predicate<K>) {
         add_predicate(&mut self.predicate, predicate);
     }
@@ -159,8 +159,8 @@ impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
         &self.kind
     }
 
-    /// Adds the requests that an event causes to `requests`, which comes from [`requests_of`], and returns
-    /// whether the event passes. Calls closures of the user, so it may panic (CTRL-6).
+    /// Adds the requests that an event causes to `requests`, the list that [`requests_of`] made for the event, and
+    /// returns whether the event passes. Calls closures of the user, so it may panic (CTRL-6).
     pub(crate) fn route(
         &self,
         event: &Event<K>,
@@ -194,7 +194,7 @@ impl<R: RequestKey> Sources<R> {
         self.watches.is_empty() && self.cluster_watches.is_empty() && self.others.is_empty()
     }
 
-    /// Returns the kinds with a first sync that the workers wait for, in the order of the watches.
+    /// Returns the kinds that must have synced before the workers start, in the order of the watches.
     pub(crate) fn watch_kinds(&self) -> Vec<Kind> {
         let kinds = self.watches.iter().map(|watch| watch.kind().clone());
         kinds.collect()
@@ -214,8 +214,8 @@ impl<R: RequestKey> Default for Sources<R> {
 
 /// Makes an empty list for the requests of an event, with the priority that fits the event.
 ///
-/// Requests of an initial list or a resync have low priority, so that those of live events go first. A delete never has
-/// low priority (CTRL-5).
+/// Requests of an initial list or a resync have low priority, so that the requests of live events go first. A delete
+/// never has low priority (CTRL-5).
 pub(crate) fn requests_of<K: Object, R: RequestKey>(
     event: &Event<K>,
     initial_priority: Priority,

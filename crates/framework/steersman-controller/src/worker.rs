@@ -98,15 +98,16 @@ impl<R: RequestKey> Worker<R> {
     async fn handle(&mut self, ticket: Ticket<R>) {
         // The memory order is relaxed, because the ids only have to be unique.
         let reconcile_id = self.work.reconcile_ids.fetch_add(1, Ordering::Relaxed);
-        // Takes the recorded changes before the span is made, because formatting a request for the span may panic.
+        // Takes the changes before the span is made: a panic in the formatting for the span would leave them in the
+        // table.
         let run = self.run_of(&ticket, reconcile_id);
         let span = self.span(ticket.key(), reconcile_id);
         self.context.begin(ticket.key(), run);
         if let Some(request) = self.context.request() {
             self.work.loops.begin(request, self.context.reason());
         }
-        // Only a reconcile with a deadline has a cancellation token of its own, which its deadline cancels. Other
-        // reconciles use `stop`.
+        // A reconcile with a deadline has a cancellation token of its own, because its deadline cancels the token.
+        // Other reconciles use `stop`.
         if self.work.settings.deadline.is_some() {
             self.context.cancel_with(self.work.stop.child_token());
         }
@@ -216,8 +217,8 @@ impl<R: RequestKey> Worker<R> {
         RunLimits {
             is_last: self.context.is_last_attempt(),
             at_least_every: every.map(|every| {
-                // Shortens the interval by up to a tenth, so that the objects of a start do not run together. The
-                // fraction is a hash of the request and its run.
+                // Shortens the interval by up to a tenth, so that requests that run together at the start do not stay
+                // together. The fraction is a hash of the request and the number of its reconcile.
                 let mut hasher = DefaultHasher::new();
                 (request, self.context.reconcile_id()).hash(&mut hasher);
                 let early = Jitter::new(hasher.finish()).fraction() / 10.0;

@@ -9,7 +9,7 @@ use steersman_object::{Kind, ObjectKey};
 use super::Client;
 use crate::error::Error;
 
-/// Actions on Pods and service accounts, each of which is one request to a subresource.
+/// Actions on Pods and service accounts. Each action is one request to a subresource.
 ///
 /// # Cancel safety
 ///

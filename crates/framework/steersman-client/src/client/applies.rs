@@ -35,14 +35,14 @@ pub struct ApplyRequest<'a, S, K> {
     object: PhantomData<fn() -> K>,
 }
 
-/// The verbs of server-side apply, which sets fields of an object and records the client's field manager as their
-/// owner.
+/// The verbs of server-side apply: it sets fields of an object, and records the client's field manager as the owner of
+/// these fields.
 impl<S> Client<S> {
-    /// Applies an object (server-side apply): sets the fields that are set in `object` and leaves all other fields
-    /// alone. Creates the object if it is absent. The request is always sent; a reconciler adds
+    /// Applies an object (server-side apply). Sets the fields that are set in `object`, and removes the fields that
+    /// this manager applied before and `object` lacks, unless another manager owns them too. Other fields stay as they
+    /// are. Creates the object if it is absent. The request is always sent; a reconciler adds
     /// [`if_changed`](ApplyRequest::if_changed), so that nothing is sent if nothing has changed.
     ///
-    /// A field that this manager applied before and that `object` lacks is removed, unless another manager owns it too.
     /// Fields that only the server sets are left out, and so are `null`s (`Option`s that are `None`), so an object that
     /// was read may be applied as it is. Fields are taken over from other managers unless [`force`](Self::force) is
     /// off. The manager is the [field manager](Self::field_manager) of the client or, without one, the name of the
@@ -128,7 +128,7 @@ impl<S> Client<S> {
         if last == LastApply::Other {
             return None;
         }
-        // An error of the read is dropped: the apply is sent, and returns an error of its own if it fails, too.
+        // An error of the read only means that the apply is sent; if the apply fails, too, it returns its own error.
         let found = self.read::<K>(&apply.key, caller).await.ok()?;
         let version = found.stored_version();
         if let LastApply::Equal(left) = &last {
@@ -145,13 +145,13 @@ impl<S> Client<S> {
 }
 
 impl<S: KindSource<K>, K: Object> ApplyRequest<'_, S, K> {
-    /// Limits the apply to the object that the caller found, or to a new object if the caller found none (`None`).
+    /// Limits the apply to the object `found` or, for `None`, to the creation of an object that the caller did not
+    /// find.
     ///
-    /// An apply changes any object of the name. The cache may be behind the server, so another program may have created
-    /// or recreated the object meanwhile; with this limit, which the server checks, such an object is left alone.
+    /// The cache may be behind the server, so another program may have created or recreated an object of this name
+    /// meanwhile. Without the limit, the apply would change that object; with the limit, the server refuses the apply.
     ///
-    /// The result is [`Error::NotAsFound`] if the server has another object, no object, or an object where the caller
-    /// found none.
+    /// The result is [`Error::NotAsFound`] if the server has another object or no object or, for `None`, an object.
     pub fn only_to(mut self, found: Option<&K>) -> Self {
         if let Ok(apply) = &mut self.apply {
             apply.to = match found {
@@ -162,8 +162,8 @@ impl<S: KindSource<K>, K: Object> ApplyRequest<'_, S, K> {
         self
     }
 
-    /// Applies the object unless that would change nothing: nothing is sent if the field
-    /// manager owns exactly the fields of the document in the cached object, and they have its values.
+    /// Applies the object unless the apply would change nothing. Nothing is sent if, in the cached object, the field
+    /// manager owns exactly the fields of the document, and they have the values of the document.
     ///
     /// A digest of the manager's own entry in `managedFields`, with the values, is kept for each cached object that
     /// this program has applied. So a restarted program sends nothing for an object that it finds unchanged, and a
@@ -203,7 +203,7 @@ impl<S: KindSource<K>, K: Object> ApplyRequest<'_, S, K> {
     /// ```
     pub async fn if_changed(self) -> Result<Ensured<K>, Error> {
         let (client, kind, apply) = (self.client, self.client.kinds.kind_of(), self.apply?);
-        // Boxed, because these futures are large and would enlarge the future of every caller.
+        // These futures are boxed, because they are large and would enlarge the future of every caller.
         if let Some(object) = Box::pin(client.as_applied(&kind, &apply, self.caller)).await {
             client.shared.apply_skipped(&kind);
             return Ok(Ensured::Unchanged(object));

@@ -10,16 +10,17 @@ use crate::kinds::KindSource;
 use crate::options::OptimisticLock;
 use crate::patch::change::ChangedPart;
 
-/// Changes by difference: a closure changes a copy of the object, and the difference is sent.
+/// Changes by difference: a closure changes a copy of an object, and the client sends the difference.
 ///
 /// # Cancel safety
 ///
 /// A request that was sent is finished even if its future is dropped, and no further request is sent; see [`Client`].
 impl<S> Client<S> {
-    /// Changes `object` with the closure `mutate` and sends the difference; sends nothing if there is none.
+    /// Changes a copy of `object` with the closure `mutate` and sends the difference, if there is a difference.
     ///
-    /// Starts from `object` as it was read: with [`Ensured::Unchanged`], `mutate` had nothing to change in it, even if
-    /// the server's object differs by now. An object of the same name with another uid is left alone.
+    /// The first attempt starts from `object` as it was read: [`Ensured::Unchanged`] means that `mutate` changed
+    /// nothing in it, even if the server's object differs by now. An object of the same name with another uid is left
+    /// alone.
     ///
     /// # Errors
     ///
@@ -74,9 +75,9 @@ impl<S> Client<S> {
         let mut add = |object: &mut K| {
             finalizer::add_all(object, finalizers);
         };
-        // The patch always carries the version, because several writers share the list of finalizers. If the deletion
-        // of the object has begun meanwhile, its version has changed: the server refuses the patch, the object is read
-        // live, and it gets no finalizer.
+        // The patch always carries the resource version, because several writers share the list of finalizers. If the
+        // deletion of the object has begun meanwhile, the server refuses the outdated version, the object is read live,
+        // and it gets no finalizer.
         self.change(object.as_object(), OptimisticLock::Always, &mut add)
             .await
     }

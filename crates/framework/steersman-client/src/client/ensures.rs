@@ -14,7 +14,7 @@ use crate::owner::{OwnerError, controller_of, is_controlled_by, set_controller};
 use crate::patch::change::ChangedPart;
 use crate::patch::status_field::has_status;
 
-/// One create-or-patch, made by [`Client::ensure`]. Awaited, it sends the requests and returns [`Ensured`].
+/// One create-or-patch, made by [`Client::ensure`]. Awaiting it sends the requests and returns [`Ensured`].
 ///
 /// # Cancel safety
 ///
@@ -34,7 +34,7 @@ pub struct EnsureRequest<'a, S, K, F> {
     caller: &'static Location<'static>,
 }
 
-/// One delete of an owned object, made by [`Client::ensure_absent`]. Sent when [`owned_by`](Self::owned_by) is awaited.
+/// One delete of an owned object, made by [`Client::ensure_absent`]; [`owned_by`](Self::owned_by) sends it.
 #[derive(Debug)]
 #[must_use = "the object is deleted when `owned_by` is awaited"]
 pub struct EnsureAbsentRequest<'a, S, K> {
@@ -47,7 +47,7 @@ pub struct EnsureAbsentRequest<'a, S, K> {
 /// A closure that sets the controller reference on an object, or returns the reason why the owner cannot control it.
 type SetOwner<'a, K> = Box<dyn Fn(&mut K) -> Result<(), OwnerError> + Send + Sync + 'a>;
 
-/// Creates objects, and changes existing ones by difference.
+/// Creates objects, changes existing objects by difference, and deletes owned objects.
 impl<S> Client<S> {
     /// Creates an object, or changes the existing one until `mutate` has nothing to change.
     ///
@@ -105,8 +105,8 @@ impl<S> Client<S> {
         }
     }
 
-    /// Deletes the object of `key` if it exists and its owner controls it: the counterpart of
-    /// [`ensure`](Self::ensure). [`owned_by`](EnsureAbsentRequest::owned_by) names the owner.
+    /// Deletes the object of `key` if it exists and an owner controls it: the counterpart of [`ensure`](Self::ensure).
+    /// The delete is sent by [`owned_by`](EnsureAbsentRequest::owned_by), which names the owner.
     ///
     /// # Examples
     ///
@@ -141,15 +141,14 @@ impl<S> Client<S> {
 impl<S: KindSource<K>, K: Object> EnsureAbsentRequest<'_, S, K> {
     /// Deletes the object if it exists and `owner` controls it. Returns whether the object is absent afterwards.
     ///
-    /// `false` means that finalizers delay the deletion. The end of the deletion is an event, which reconciles the
-    /// owner if the controller owns the kind. Nothing is sent if the object is absent or already being deleted.
+    /// `false` means that finalizers delay the deletion. The end of the deletion is an event; if the controller owns
+    /// the kind, this event reconciles the owner. Nothing is sent if the object is absent or already being deleted.
     ///
     /// # Errors
     ///
-    /// [`Error::Owner`] if another owner, or none, controls the object, which is then left alone. The owner is known by
-    /// its uid, so `owner` does not control the objects of a predecessor with its name.
-    /// [`is_conflict`](Error::is_conflict) if another object has taken the name meanwhile. Otherwise the errors of a
-    /// read and of the server.
+    /// [`Error::Owner`] if `owner` does not control the object, which is then left alone. The owner is known by its
+    /// uid, so `owner` does not control the objects of a predecessor with its name. [`is_conflict`](Error::is_conflict)
+    /// if another object has taken the name meanwhile. Otherwise the errors of a read and of the server.
     ///
     /// # Cancel safety
     ///
@@ -170,7 +169,7 @@ impl<S: KindSource<K>, K: Object> EnsureAbsentRequest<'_, S, K> {
             return Ok(false);
         }
         absent_is_none(client.delete(&object).await)?;
-        // This read waits until the cache has seen the delete.
+        // This read waits until the cache has seen the delete, so it shows whether finalizers keep the object.
         let left = absent_is_none(client.read::<K>(key, self.caller).await)?;
         Ok(left.is_none_or(|left| left.uid_str() != object.uid_str()))
     }
@@ -179,9 +178,9 @@ impl<S: KindSource<K>, K: Object> EnsureAbsentRequest<'_, S, K> {
 impl<'a, S: KindSource<K>, K: Object, F: FnMut(&mut K) + Send> EnsureRequest<'a, S, K, F> {
     /// Makes `owner` the controller of the object: its controller reference is set on creation and on every change.
     ///
-    /// An object of that name that `owner` does not control is left alone, and the closure does not run on it: an
-    /// object that a user made must not be deleted together with a later owner. To adopt such an object, set its
-    /// reference with [`modify`](Client::modify) first.
+    /// An object of the same name that `owner` does not control is left alone, and the closure does not run on it:
+    /// otherwise an object that a user made would be deleted together with the owner. To adopt such an object, set its
+    /// controller reference with [`modify`](Client::modify) first.
     ///
     /// The result is [`Error::Owner`] if the owner was never created, is in another namespace, or does not control the
     /// object.
@@ -240,7 +239,7 @@ impl<'a, S: KindSource<K>, K: Object, F: FnMut(&mut K) + Send> EnsureRequest<'a,
     /// # Ok(()) }
     /// ```
     pub async fn with_status(mut self) -> Result<EnsuredWithStatus<K>, Error> {
-        // Boxed, because this future is large and would enlarge the future of every caller.
+        // This future is boxed, because it is large and would enlarge the future of every caller.
         let ensured = Box::pin(self.send(ChangedPart::WithoutStatus)).await?;
         let Client { shared, kinds } = self.client;
         let kind = kinds.kind_of();
@@ -294,7 +293,7 @@ where
     }
 }
 
-/// Sets the controller reference. Refuses an existing object without a controller, which a user may have made.
+/// Sets the controller reference. Refuses an existing object without a controller, because a user may have made it.
 fn take<K: Object>(set_owner: &SetOwner<'_, K>, object: &mut K) -> Result<(), OwnerError> {
     if object.meta().uid.is_some() && controller_of(object.meta()).is_none() {
         return Err(OwnerError::NotControlled {

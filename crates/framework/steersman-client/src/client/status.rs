@@ -27,12 +27,12 @@ impl<S> StatusClient<S> {
         Self { shared, kinds }
     }
 
-    /// Changes the status by difference: sends a merge patch of what `mutate` changed in the status, or nothing if it
-    /// changed nothing. Changes outside the status are ignored.
+    /// Changes the status by difference: sends a merge patch of the changes that `mutate` makes in the status, or
+    /// nothing without such a change. Changes outside the status are ignored.
     ///
-    /// Starts from `object` as it was read: with [`Ensured::Unchanged`], `mutate` had nothing to change in it, even if
-    /// the server's object differs by now. If the object has changed since, it is read live and `mutate` runs again,
-    /// unless [`OptimisticLock::Never`](crate::OptimisticLock::Never) is set.
+    /// The first attempt starts from `object` as it was read: [`Ensured::Unchanged`] means that `mutate` changed
+    /// nothing in its status, even if the server's object differs by now. If the object has changed since, it is read
+    /// live and `mutate` runs again, unless [`OptimisticLock::Never`](crate::OptimisticLock::Never) is set.
     ///
     /// # Errors
     ///

@@ -12,8 +12,8 @@ use steersman_object::{Kind, Object, ObjectKey};
 use crate::error::Error;
 use crate::shared::SharedClient;
 
-/// One subresource of a kind, such as `scale` or `resize`. Every verb sends a request. Made by
-/// [`Client::subresource`](crate::Client::subresource).
+/// One subresource of a kind, such as `scale` or `resize`. Every verb sends a request.
+/// [`Client::subresource`](crate::Client::subresource) returns this handle.
 ///
 /// The type of the answer is a parameter of each verb, because it depends on the subresource: the scale of a
 /// `Deployment` is a [`Scale`], and the resize of a `Pod` is the `Pod`.
@@ -70,11 +70,11 @@ impl<K: Object> Subresource<K> {
         .await
     }
 
-    /// Replaces the subresource by `body`. The server compares the resource version in `body`, if it has one.
+    /// Replaces the subresource by `body`. If `body` has a resource version, the server compares it with its object.
     ///
     /// # Errors
     ///
-    /// [`is_conflict`](Error::is_conflict) if the version is not the newest; otherwise the errors of the server.
+    /// [`is_conflict`](Error::is_conflict) if that version is not the newest; otherwise the errors of the server.
     pub async fn update<T: DeserializeOwned + Send + 'static>(
         &self,
         key: &ObjectKey,
@@ -87,8 +87,8 @@ impl<K: Object> Subresource<K> {
         .await
     }
 
-    /// Patches the subresource. A [`Patch::Apply`] needs a field manager, which is sent only if one is
-    /// [set](crate::Client::field_manager); [`apply`](Self::apply) sends the name of the program otherwise.
+    /// Patches the subresource. A [`Patch::Apply`] needs a [field manager](crate::Client::field_manager) of the client;
+    /// without one use [`apply`](Self::apply), which then sends the name of the program.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl<K: Object> Subresource<K> {
         .await
     }
 
-    /// Sends `body` as a server-side apply. Without `apiVersion` and `kind`, `body` gets those of the object.
+    /// Sends `body` as a server-side apply. If `body` has no `apiVersion` and no `kind`, the client adds both.
     ///
     /// # Errors
     ///

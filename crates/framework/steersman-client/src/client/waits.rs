@@ -17,7 +17,7 @@ use crate::kinds::KindSource;
 use crate::wait;
 use crate::watch::{ObjectWatch, PrivateCache};
 
-/// The pause between two requests that ask whether the server serves an installed kind yet.
+/// The pause between two requests that ask whether the server already serves the installed kind.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Waits and watches for programs, tests and hooks. A reconciler does not wait: it watches kinds, and runs again when
@@ -78,7 +78,7 @@ impl<S: Clone> Client<S> {
     /// Waits until the object is gone: its name belongs to no object, or to an object with another uid. Nothing is
     /// deleted: call [`delete`](Self::delete) before.
     ///
-    /// An object without a uid, which was not read from the server, stands for every object of its name.
+    /// An object that was not read from the server has no uid; it stands for every object of its name.
     ///
     /// # Errors
     ///
@@ -153,8 +153,8 @@ impl Client {
     ///
     /// [`Error::Definition`] if objects would lose fields: the versions of the definition differ and no webhook
     /// converts them, or it accepts less than the definition on the server. Otherwise the errors of
-    /// [`apply`](Self::apply) and [`await_condition`](Self::await_condition). After the timeout an error that the kind
-    /// is not served ([`is_kind_not_served`](Error::is_kind_not_served)).
+    /// [`apply`](Self::apply) and [`await_condition`](Self::await_condition). After the timeout the error says that the
+    /// kind is not served ([`is_kind_not_served`](Error::is_kind_not_served)).
     ///
     /// # Cancel safety
     ///
@@ -177,7 +177,7 @@ impl Client {
     ) -> Result<(), Error> {
         let start = Instant::now();
         let key = definition.key();
-        // Boxed, because these futures are large and would enlarge the future of every caller.
+        // These futures are boxed, because they are large and would enlarge the future of every caller.
         if Box::pin(self.has_to_be_installed(definition)).await? {
             self.apply(definition).await?;
         }

@@ -24,8 +24,8 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// [`is_already_exists`](Error::is_already_exists) if an object of its name exists; the error tells if the cache's
-    /// selectors hide that object. Otherwise the errors of the server.
+    /// [`is_already_exists`](Error::is_already_exists) if an object of the name exists; the error says so if a selector
+    /// hides that object from the cache. Otherwise the errors of the server.
     pub async fn create<K: WholeObject<By>, By>(
         &self,
         object: &impl AsObject<K>,
@@ -51,9 +51,9 @@ impl<S> Client<S> {
     /// # }
     /// ```
     ///
-    /// A kind that the cache holds through a transform is never replaced, even if the object was read from the server:
-    /// an object does not tell where it was read. [`modify`](Self::modify) and [`merge`](Self::merge) send only the
-    /// difference, which is safe with an object that lacks fields.
+    /// An object of a kind that the cache holds through a transform is never replaced, not even an object that was read
+    /// from the server: the object does not show from where it was read. [`modify`](Self::modify) and
+    /// [`merge`](Self::merge) send only the difference, which is safe with an object that lacks fields.
     ///
     /// # Errors
     ///
@@ -90,12 +90,12 @@ impl<S> Client<S> {
         Ok(self.shared.sender().write(kind, request).await?)
     }
 
-    /// Changes `before` into `after`: sends their difference as a merge patch, in one request, or nothing if they are
-    /// equal. Fields that only the server sets are left out, among them `managedFields`.
+    /// Changes `before` into `after`: sends the difference of the two objects as a merge patch, in one request, or
+    /// nothing if they are equal. Fields that only the server sets, such as `managedFields`, are left out.
     ///
-    /// The patch always carries the uid of `before`, and its resource version when
-    /// [`OptimisticLock`](crate::OptimisticLock) says so. [`modify`](Self::modify) takes a closure instead of `after`,
-    /// and can compute the difference again after a conflict.
+    /// The patch always carries the uid of `before`, and also its resource version if the
+    /// [`OptimisticLock`](crate::OptimisticLock) of the client requires that. [`modify`](Self::modify) takes a closure
+    /// instead of `after`, and can compute the difference again after a conflict.
     ///
     /// # Errors
     ///
@@ -135,7 +135,8 @@ impl<S> Client<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::NoManagedFields`] if the object lacks its `managedFields`, which a cache removes: read the object live.
+    /// [`Error::NoManagedFields`] if the object lacks its `managedFields`: a cache removes them, so read the object
+    /// live.
     ///
     /// # Examples
     ///
@@ -212,7 +213,7 @@ impl<S> Client<S> {
         self.delete_knowing::<K>(key, options, version).await
     }
 
-    /// Deletes an object that existed at `version`, or at an unknown version (`None`). The delete stays remembered
+    /// Deletes an object that existed at `version`; `None` if no such version is known. The delete stays remembered
     /// until the cache has passed `version`, because events of the object may arrive after the delete (RYOW-9).
     async fn delete_knowing<K: Object>(
         &self,
@@ -237,17 +238,17 @@ impl<S> Client<S> {
         // dropped before the answer arrives.
         self.shared.forget_applied(kind, &key);
         let deleted = sender.answer(kind, request, version).await;
-        // The applies are forgotten again: another task may have applied the object before the server deleted it.
+        // CLIENT-10: the applies are forgotten again, because another task may have applied the object meanwhile.
         self.shared.forget_applied(kind, &key);
         deleted?;
         Ok(())
     }
 
-    /// Deletes the selected objects in one request; returns the keys of the objects that the server names in its
-    /// answer. For a namespaced kind the list options must name a namespace.
+    /// Deletes the selected objects in one request; returns the keys of the objects in the server's answer. For a
+    /// namespaced kind the list options must name a namespace.
     ///
-    /// The server deletes the objects one after the other and stops at the first failure; the objects that were deleted
-    /// before it stay deleted.
+    /// The server deletes the objects one after the other and stops at the first failure; objects that it deleted
+    /// before the failure stay deleted.
     ///
     /// # Errors
     ///
@@ -297,7 +298,7 @@ impl<S> Client<S> {
 }
 
 impl Client {
-    /// Applies a manifest: an object, or a part of one, that names its own kind.
+    /// Applies a manifest: an object, or a part of an object, with its own `apiVersion` and `kind`.
     ///
     /// # Errors
     ///

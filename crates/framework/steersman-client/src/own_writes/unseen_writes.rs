@@ -16,18 +16,18 @@ pub(crate) use kept_answer::{AnswerBudget, KeptAnswer};
 pub(crate) use note::Note;
 pub(crate) use question::{Question, UncertainObject};
 
-/// While fewer writes than this are remembered, those that the cache has seen are kept for [`SWEEP_AFTER`].
+/// The number of remembered writes from which on seen writes are forgotten before [`SWEEP_AFTER`].
 const SWEEP_AT_LEAST: usize = 256;
-/// The time after which writes that the cache has seen are forgotten even if few writes are remembered. Checked at each
-/// write.
+/// The time after which writes that the cache has seen are forgotten, even if few writes are remembered. Each new write
+/// checks whether the time is over.
 const SWEEP_AFTER: Duration = Duration::from_secs(600);
 
 /// Identifies the request key (of one controller) that writes and reads, as a hash. If two keys have the same hash,
-/// their reads also wait for each other's writes, which costs time and is otherwise correct.
+/// their reads also wait for each other's writes, which only costs time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct WriterHash(pub(crate) u64);
 
-/// The result of a write, from which later reads learn what the cache must show.
+/// The result of a write: what the cache must show to later reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NotedWrite {
     /// The server stored the object at this version, and the cache will hold it at this version.
@@ -42,7 +42,7 @@ pub(crate) enum NotedWrite {
     Deleted {
         key: ObjectKey,
         uid: String,
-        /// A resource version at which the object existed, if one is known.
+        /// A resource version at which the object existed; `None` if no such version is known.
         at: Option<ResourceVersion>,
         /// Whether the cache held the object when the delete was sent. If so, the object does not appear in the cache
         /// after its removal (RYOW-9).
@@ -51,8 +51,8 @@ pub(crate) enum NotedWrite {
         /// cache is an older state of it (RYOW-2).
         is_final: bool,
     },
-    /// At this version the cache has no object of this key: the object is absent on the server (RYOW-7), or a selector
-    /// of the cache excludes it (RYOW-8).
+    /// At this version the cache has no object of this key, because the object is absent on the server (RYOW-7), or
+    /// because a selector of the cache excludes it (RYOW-8).
     Absent { key: ObjectKey, at: ResourceVersion },
     /// The server stored the object at this version, and it is unknown whether the cache's selectors include it
     /// (RYOW-8).
@@ -67,8 +67,8 @@ pub(crate) enum NotedWrite {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read<'a> {
     Object(&'a ObjectKey),
-    /// A list of the objects of one namespace, or of all namespaces (`None`). Its selectors are not considered, because
-    /// a write may have changed what they match.
+    /// A list of the objects of one namespace, or of all namespaces (`None`). The selectors of the list are not
+    /// considered, because a write may have changed whether they select its object.
     List(Option<&'a str>),
 }
 
@@ -84,8 +84,8 @@ pub(crate) struct UnseenWrites {
 
 #[derive(Debug, Default)]
 struct Notes {
-    /// The writes with a known result, one [`Note`] for each object: the note of a newer write includes what the older
-    /// note says.
+    /// The writes with a known result, one [`Note`] for each object: the note of a newer write also covers the older
+    /// writes of the object.
     unseen: HashMap<ObjectKey, Note>,
     questions: Vec<Question>,
 }
@@ -101,7 +101,7 @@ impl<'a> Read<'a> {
 }
 
 impl UnseenWrites {
-    /// Returns the filter, with which most reads find out without a lock that they have no write to wait for.
+    /// Returns the filter. Most reads find out by it, without a lock, that they have no write to wait for.
     pub(crate) fn filter(&self) -> Arc<Filter> {
         Arc::clone(&self.filter)
     }
@@ -137,8 +137,8 @@ impl UnseenWrites {
         };
         let known = |key: &ObjectKey| self.of.get(gvk)?.get(&writer)?.unseen.get(key);
         let new = match written {
-            // RYOW-4: a write at a version that cannot be compared is not remembered, because a read could never tell
-            // that the cache has seen it.
+            // RYOW-4: a write at a version that cannot be compared is not remembered, because no read could find out
+            // whether the cache has seen it.
             NotedWrite::Stored { version, .. }
             | NotedWrite::Absent { at: version, .. }
             | NotedWrite::Unconfirmed { version, .. }
@@ -170,7 +170,7 @@ impl UnseenWrites {
                 let is_dated = was_stored || at.is_some();
                 let mut new = note(&key, Some(uid)).gone(known(&key), at);
                 new.is_final |= is_final;
-                // RYOW-9: if no version of the object is known, no event of the cache tells that the object can no
+                // RYOW-9: if no version of the object is known, no event of the cache shows that the object can no
                 // longer appear. So the server must be asked about the object.
                 if !is_dated && new.version.is_none() {
                     return self.question(gvk, question(UncertainObject::Object(key), None));
@@ -192,8 +192,8 @@ impl UnseenWrites {
         let (writer, key) = (note.writer, note.key.clone());
         let notes = self.of.entry(gvk.clone()).or_default();
         let notes = notes.entry(writer).or_default();
-        // A write with a known result settles the questions about its object at the same or an earlier version: the
-        // cache shows the result of those writes once it has seen this one.
+        // A write with a known result settles the questions about its object at the same or an earlier version: once
+        // the cache has seen this write, it also shows the results of those writes.
         let newest = note.version.iter().chain(&note.absent);
         let newest: Vec<ResourceVersion> = newest.cloned().collect();
         notes.questions.retain(|question| {
@@ -223,7 +223,7 @@ impl UnseenWrites {
         }
     }
 
-    /// Returns whether a read for `writer` (`None`: all writers) must wait for a write or ask the server about one.
+    /// Returns whether a read for `writer` (`None`: all writers) must wait for a write or ask the server about a write.
     pub(crate) fn owes(&self, writer: Option<WriterHash>, gvk: &Gvk, read: Read<'_>) -> bool {
         let mut notes = self.notes(writer, gvk);
         notes.any(|notes| {
@@ -256,7 +256,7 @@ impl UnseenWrites {
     }
 
     /// Returns the writes with an unknown result (questions) that a read for `writer`, or for all writers (`None`),
-    /// could show. The server must be asked about them before the read (RYOW-3).
+    /// could show. The server must be asked about these writes before the read (RYOW-3).
     pub(crate) fn questions(
         &self,
         writer: Option<WriterHash>,
@@ -268,8 +268,8 @@ impl UnseenWrites {
         concerned.cloned().collect()
     }
 
-    /// Starts the time limit of the wait for these writes at `now`, unless an earlier read started it: all reads
-    /// together wait for a write only once (RYOW-5).
+    /// Starts the time limit of the wait for these writes at `now`, unless an earlier read started it: the limit holds
+    /// for all reads together, and not for each read (RYOW-5).
     pub(crate) fn await_all(&mut self, gvk: &Gvk, notes: &mut [Note], now: Instant) {
         for note in notes {
             let of = self.of.get_mut(gvk);
@@ -307,13 +307,13 @@ impl UnseenWrites {
         });
     }
 
-    /// Drops the known writes (notes) that the cache has seen, and the writes with an unknown result (questions) that
-    /// need no answer any more. Does nothing until the number of remembered writes has doubled since the last sweep (at
-    /// least [`SWEEP_AT_LEAST`]), or [`SWEEP_AFTER`] is over.
+    /// Drops the known writes (notes) that the cache has seen, and the writes with an unknown result (questions) about
+    /// which the server need not be asked any more. Does nothing until the number of remembered writes has doubled
+    /// since the last sweep (and is at least [`SWEEP_AT_LEAST`]), or [`SWEEP_AFTER`] has passed.
     ///
-    /// The closures ask the informer that covers the object: `is_seen` whether it has seen a note, `is_passed` whether
-    /// it has passed the version of a question, and `follows` whether it follows the server. They return true if no
-    /// informer covers the object.
+    /// The closures ask the informer that covers the object: `is_seen` whether it has seen the write of a note,
+    /// `is_passed` whether it has passed the version of a question, and `follows` whether it follows the server. The
+    /// closures return true if no informer covers the object.
     pub(crate) fn sweep(
         &mut self,
         now: Instant,
@@ -390,7 +390,7 @@ impl Notes {
 }
 
 /// Returns whether a list of the namespace `listed`, or of all namespaces (`None`), could hold an object of
-/// `namespace`, which is `None` for a cluster-scoped object.
+/// `namespace`; `namespace` is `None` for a cluster-scoped object.
 fn is_within(listed: Option<&str>, namespace: Option<&str>) -> bool {
     listed.is_none() || namespace.is_none() || listed == namespace
 }

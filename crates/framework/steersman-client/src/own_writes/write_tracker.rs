@@ -29,7 +29,7 @@ pub(crate) use wait::{Unstored, WaitOutcome};
 pub(crate) struct WriteTracker {
     cache: Cache,
     writes: Mutex<UnseenWrites>,
-    /// Tells most reads without a lock that no remembered write concerns them (RYOW-11).
+    /// Shows most reads, without a lock, that no remembered write concerns them (RYOW-11).
     filter: Arc<Filter>,
     answers: AnswerBudget,
     #[cfg(test)]
@@ -143,8 +143,8 @@ impl WriteTracker {
             let (key, at) = (key.clone(), list.version.clone());
             self.note(question.writer, gvk, NotedWrite::Absent { key, at });
         }
-        // `question` is forgotten after the writes are recorded, so that a concurrent read finds at least one of the
-        // two.
+        // `question` is forgotten only after the writes are recorded, so that a concurrent read finds the question or
+        // the writes.
         self.close(gvk, question);
     }
 
@@ -152,7 +152,7 @@ impl WriteTracker {
         self.lock().handle_answer(gvk, question);
     }
 
-    /// Forgets writes that the cache did not show in time, so that later reads do not wait for them.
+    /// Forgets writes that the cache did not show in time, so that later reads do not wait for these writes again.
     pub(crate) fn give_up(&self, gvk: &Gvk, late: &[Note]) {
         let mut writes = self.lock();
         for note in late {
@@ -160,8 +160,8 @@ impl WriteTracker {
         }
     }
 
-    /// Returns whether a running informer covers the object and has not reached this version of the object, so that a
-    /// read would have to wait for it.
+    /// Returns whether a running informer covers the object and has not reached this version of the object: a read
+    /// would have to wait for it.
     fn is_news(&self, gvk: &Gvk, key: &ObjectKey, version: &ResourceVersion) -> bool {
         let key_state = self.key_state(gvk, key);
         key_state.is_some_and(|has| !has.has_reached(version))
@@ -195,8 +195,8 @@ impl WriteTracker {
         }
     }
 
-    /// Returns what is known of an object before its delete is sent: its uid in the cache, and `version`, a version at
-    /// which the caller knows that the object existed.
+    /// Returns the known state of an object before its delete is sent: its uid in the cache, and `version`, a version
+    /// at which the object existed, as the caller knows.
     pub(crate) fn before_delete(
         &self,
         gvk: &Gvk,
@@ -210,12 +210,12 @@ impl WriteTracker {
         }
     }
 
-    /// Tells the cache the version of a write: the first lists of informers that start later must reach it (RYOW-10).
+    /// Reports the version of a write to the cache: first lists of informers that start later must reach it (RYOW-10).
     pub(crate) fn note_version(&self, write: &Write, outcome: &WriteOutcome<'_>) {
         let version = match outcome {
             WriteOutcome::Refused(_) => return,
-            // The answer to a delete may have the version before the delete. So it counts as unknown, and the first
-            // list of a later informer is the newest.
+            // The answer to a delete may have the version before the delete. So the version of the delete counts as
+            // unknown, and an informer that starts later lists the newest state.
             WriteOutcome::Done(Some(written)) if !is_delete(write, written) => {
                 written.version.clone()
             }
@@ -224,7 +224,7 @@ impl WriteTracker {
         self.cache.note_written(write.kind.gvk(), &version);
     }
 
-    /// Returns what later reads must see of a write; `None` if it was refused, or the cache will not show it (RYOW-4).
+    /// Returns the result of a write for later reads; `None` if it was refused, or the cache will not show it (RYOW-4).
     fn noted(&self, write: &Write, outcome: &WriteOutcome<'_>) -> Option<NotedWrite> {
         match outcome {
             WriteOutcome::Done(written) => {
@@ -237,8 +237,8 @@ impl WriteTracker {
                 }
             }
             WriteOutcome::Refused(_) => None,
-            // Without the labels of the object, the selectors of informers cannot be checked. So the write is
-            // remembered if any informer covers its namespace.
+            // Without the labels of the object, it is unknown whether an informer selects the object. So the write is
+            // remembered if any informer covers the namespace.
             WriteOutcome::Unknown(_) => {
                 let namespace = write.namespace.as_deref();
                 self.cache.live_reads(write.kind.gvk(), namespace)?;
@@ -288,7 +288,7 @@ impl WriteTracker {
             Membership::Outside if write.verb == "create" && stored.is_none() => None,
             Membership::Outside => Some(NotedWrite::Absent { key, at: version }),
             _ if has.has_reached(&version) => None,
-            // The cache holds this object, so its informer receives the write as a change or, if the selectors no
+            // The cache holds this object, so its informer receives the write: as a change or, if the selectors no
             // longer select the object, as a deletion.
             _ if stored.is_some_and(|stored| stored.uid == uid) => Some(NotedWrite::Stored {
                 key,

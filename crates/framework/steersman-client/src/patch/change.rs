@@ -10,8 +10,8 @@ use super::strategic::{Inexpressible, fields_of, strategic_diff};
 use crate::error::Error;
 use crate::options::OptimisticLock;
 
-/// The metadata fields that only the server sets. They are left out of patches, because a closure that replaces the
-/// whole metadata would remove them.
+/// The metadata fields that only the server sets. Patches leave them out: a closure that replaces the whole metadata
+/// would otherwise remove them.
 pub(crate) const SERVER_SET: &[&str] = &[
     "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation",
     "managedFields", "resourceVersion", "selfLink", "uid",
@@ -21,14 +21,14 @@ pub(crate) const SERVER_SET: &[&str] = &[
 pub(crate) enum ChangedPart {
     /// Every field except the metadata that only the server sets.
     Object,
-    /// Every field except the status and the metadata that only the server sets. The status is sent afterwards, through
-    /// its subresource.
+    /// Every field except the status and the metadata that only the server sets. The status is sent afterwards, because
+    /// the server changes it only through its subresource.
     WithoutStatus,
-    /// Only the status, which is sent through its subresource.
+    /// Only the status, sent through its subresource.
     Status,
 }
 
-/// How the difference between two states of an object is sent.
+/// How the difference between two states of an object is sent: of which fields, with which lock, and in which form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PatchMode {
     pub(crate) part: ChangedPart,
@@ -41,7 +41,7 @@ pub(crate) struct PatchMode {
 /// The changed copy of an object, and the patch from the object to the copy; the patch is `None` if nothing changed.
 pub(crate) type Change<K> = (K, Option<Patch>);
 
-/// Applies `mutate` to a copy of `before`, and computes the patch from `before` to the copy.
+/// Changes a copy of `before` with `mutate`, and computes the patch from `before` to the copy.
 pub(crate) fn change<K: Object>(
     kind: &Kind,
     before: &K,
@@ -71,8 +71,8 @@ pub(crate) fn change<K: Object>(
     };
     let insists = match (lock, part) {
         (OptimisticLock::Never, _) => false,
-        // CLIENT-3: the server does not compare the uid in a patch of a custom resource's status. The version keeps
-        // such a patch from another object of the same name.
+        // CLIENT-3: the server does not compare the uid in a patch of a custom resource's status, so the version keeps
+        // the patch from changing another object of the same name.
         (OptimisticLock::Always, _) | (OptimisticLock::Lists, ChangedPart::Status) => true,
         (OptimisticLock::Lists, ChangedPart::Object | ChangedPart::WithoutStatus) => {
             difference.writes_list
@@ -80,7 +80,7 @@ pub(crate) fn change<K: Object>(
     };
     let mut patch = difference.patch;
     let meta = before.meta();
-    // CLIENT-3: the uid keeps the patch from another object of the same name.
+    // CLIENT-3: the uid keeps the patch from changing another object of the same name.
     stamp(&mut patch, "uid", meta.uid.as_deref());
     let version = meta.resource_version.as_deref().filter(|_| insists);
     stamp(&mut patch, "resourceVersion", version);
@@ -91,8 +91,8 @@ pub(crate) fn change<K: Object>(
     Ok((after, Some(patch)))
 }
 
-/// Returns whether to read the object live and compute the difference again after the server refused it with `error`.
-/// `attempts` is the number of attempts so far, and `allowed` the largest number.
+/// Returns whether the object is read live, and the difference computed again, after the server refused it with
+/// `error`. `attempts` is the number of attempts so far, and `allowed` the largest number of attempts.
 pub(crate) fn is_tried_again(error: &steersman_api::Error, attempts: u32, allowed: u32) -> bool {
     let passing = error.is_conflict() || error.is_already_exists() || is_of_another(error);
     passing && attempts < allowed
@@ -115,7 +115,7 @@ pub(crate) fn is_another<K: Object>(before: &K, read: &K) -> bool {
     !before.uid_str().is_empty() && before.uid_str() != read.uid_str()
 }
 
-/// Refuses an update with an object that has no resource version: it would overwrite changes of other clients.
+/// Refuses an update with an object that has no resource version: the update would overwrite changes of other clients.
 pub(crate) fn check_version<K: Object>(kind: &Kind, object: &K) -> Result<(), Error> {
     let version = object.meta().resource_version.as_deref();
     if version.unwrap_or_default().is_empty() {
@@ -127,7 +127,7 @@ pub(crate) fn check_version<K: Object>(kind: &Kind, object: &K) -> Result<(), Er
     Ok(())
 }
 
-/// Encodes an object, or a part of an object, as JSON. `key` returns the key of the object; only an error needs it.
+/// Encodes an object, or a part of an object, as JSON. `key` returns the key of the object for an error.
 pub(crate) fn encode(
     kind: &Kind,
     key: impl FnOnce() -> ObjectKey,
@@ -158,8 +158,8 @@ fn cut(mut body: Value, part: ChangedPart) -> Value {
     }
 }
 
-/// Adds the uid or the resource version to the `metadata` of a patch, if its `value` is known. The server refuses the
-/// patch if the object has another value.
+/// Adds the uid or the resource version to the `metadata` of a patch; adds nothing if `value` is `None` or empty. The
+/// server refuses the patch if the object has another value.
 fn stamp(patch: &mut Value, field: &str, value: Option<&str>) {
     let (Value::Object(members), Some(value)) = (patch, value.filter(|v| !v.is_empty())) else {
         return;

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 pub(crate) struct ObjectDifference {
     /// The merge patch (RFC 7386).
     pub(crate) patch: Value,
-    /// Whether the patch sets or removes a whole list. Elements that other clients added in the meantime, even to an
-    /// empty list, would be lost.
+    /// Whether the patch sets or removes a whole list, even an empty list. Elements that other clients added meanwhile
+    /// would be lost.
     pub(crate) writes_list: bool,
 }
 
@@ -55,8 +55,8 @@ fn members(
     (!patch.is_empty()).then_some(patch)
 }
 
-/// Returns whether two values are equal. Absent and `null` members of objects are equal; list elements are compared
-/// as they are.
+/// Returns whether two values are equal. An absent member of an object equals a `null` member; list elements are
+/// compared as they are.
 pub(crate) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => members(a, b, &mut false).is_none(),
@@ -64,7 +64,7 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Removes `null` members: a `null` in a merge patch removes a field instead of setting it. Lists stay unchanged.
+/// Removes the `null` members of objects: in a merge patch a `null` removes a field. Lists stay unchanged.
 pub(crate) fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(object) => Value::Object(

@@ -7,8 +7,8 @@ use steersman_object::{Gvk, Kind, ObjectKey, Scope};
 use super::change::{SERVER_SET, encode};
 use crate::error::{Error, FieldConflict};
 
-/// Returns the key of an object and the body of an apply of it, or of a part of it: with `apiVersion` and `kind`, and
-/// without the fields that only the server sets.
+/// Returns the key of an object, and the body of an apply of the object or of a part of it. The body has `apiVersion`
+/// and `kind`, and lacks the fields that only the server sets.
 ///
 /// CLIENT-5: `null` members are left out. They come from `Option`s that are `None`, and an apply that names a field
 /// with `null` would take the field from its owner.
@@ -76,7 +76,7 @@ pub(crate) fn in_namespace(mut document: Value, key: &ObjectKey) -> Value {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ApplyTo {
-    /// The apply changes the object of the name, whatever its uid, or creates the object.
+    /// The apply changes any object of the name, whatever its uid, or creates the object.
     #[default]
     Any,
     /// The apply only creates an object: the server refuses it if an object of the name exists.
@@ -90,8 +90,8 @@ pub(crate) enum ApplyTo {
 const NO_VERSION: &str = "1";
 
 impl ApplyTo {
-    /// Adds the uid or the version, which the server compares with its object, to the metadata in `document`, the body
-    /// of an apply.
+    /// Adds the required uid or version to the metadata in `document`, the body of an apply. The server refuses the
+    /// apply if its object has another uid or version.
     pub(crate) fn demanded_in(&self, mut document: Value) -> Value {
         let (name, value) = match self {
             Self::Any => return document,
@@ -106,7 +106,7 @@ impl ApplyTo {
 }
 
 /// Returns the body of an apply of a subresource, with the name of the object `key`. A body without `apiVersion` and
-/// `kind` gets those of the object; the body of a subresource such as `scale` has its own.
+/// `kind` gets the type of the object; a body such as that of `scale` has its own type.
 pub(crate) fn part_document(
     kind: &Kind,
     key: &ObjectKey,
@@ -125,11 +125,11 @@ pub(crate) fn part_document(
     Ok(in_namespace(Value::Object(members), key))
 }
 
-/// Returns the fields because of which the server refused an apply: other managers own them. Empty if the error is not
-/// a conflict of an apply.
+/// Returns the fields that other managers own, for which the server refused an apply. Empty if the error is not a
+/// conflict of an apply.
 ///
-/// The server's error has one cause for each field, with the manager, and the subresource if any, as quoted words of
-/// its text (apimachinery, `managedfields/internal/conflict.go`).
+/// The server's error has one cause for each field. The text of a cause has the manager, and the subresource if there
+/// is one, as quoted words (apimachinery, `managedfields/internal/conflict.go`).
 pub(crate) fn conflicts(refused: &steersman_api::Error) -> Vec<FieldConflict> {
     let details = refused.status().and_then(|status| status.details.as_ref());
     let causes = details.iter().flat_map(|details| &details.causes);

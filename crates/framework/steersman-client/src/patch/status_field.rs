@@ -12,8 +12,8 @@ use steersman_object::{Kind, Object};
 use super::change::encode;
 use crate::error::Error;
 
-/// Returns whether the Rust type of `object` has a field `status`. Without this field, the user's closure that changes
-/// the object before a write cannot change its status.
+/// Returns whether the Rust type of `object` has a field `status`. A closure that changes an object without this field
+/// cannot change a status.
 pub(crate) fn has_status<K: Object>(kind: &Kind, object: &K) -> Result<bool, Error> {
     let fields = Cell::new(None);
     // The result is always an error: `FieldNames` only records the names of the fields that the type asks for.
@@ -21,8 +21,8 @@ pub(crate) fn has_status<K: Object>(kind: &Kind, object: &K) -> Result<bool, Err
     if let Some(fields) = fields.get() {
         return Ok(fields.contains(&"status"));
     }
-    // Some types do not name their fields, such as `DynamicObject`. For these types an object with a status is decoded
-    // and encoded again, to see whether the type keeps the status.
+    // Some types, such as `DynamicObject`, do not name their fields. An object of such a type is decoded and encoded
+    // again with a status, to see whether the type keeps the status.
     let mut body = encode(kind, || object.key(), object)?;
     if let Some(members) = body.as_object_mut() {
         members.insert("status".to_owned(), json!({"phase": "Known"}));

@@ -19,13 +19,13 @@ const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 
 type PatchMembers = Map<String, Value>;
 
-/// A difference that no strategic merge patch can express: two list elements with the same merge key, or a map key that
-/// the server would take for a directive, such as `$patch`.
+/// A difference that no strategic merge patch can express: two elements of a list have the same merge key, or a map has
+/// a key that the server would take for a directive, such as `$patch`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Inexpressible;
 
 /// Returns the smallest strategic merge patch from `before` to `after`; `None` if they are equal. `fields` has the
-/// lists with merge keys of their type.
+/// merged lists of the type.
 pub(crate) fn strategic_diff(
     fields: &'static ListFields,
     before: &Value,
@@ -45,7 +45,7 @@ pub(crate) fn strategic_diff(
     }))
 }
 
-/// The state while one patch is computed: whether the patch so far sets or removes a whole list.
+/// The state of the computation of one patch: whether the patch so far sets or removes a whole list.
 #[derive(Default)]
 struct StrategicPatch {
     writes_list: bool,
@@ -64,8 +64,8 @@ impl StrategicPatch {
                 continue;
             }
             match (way(fields, name), was) {
-                // A removed list is sent as deletions of its elements, one by one, so that elements that other clients
-                // added stay.
+                // For a removed list, the patch deletes each of its elements, so that elements that other clients added
+                // stay.
                 (Some(way @ (FieldType::Keyed { .. } | FieldType::Union)), Value::Array(was)) => {
                     self.list(name, Some(way), (was, &[]), &mut patch)?;
                 }
@@ -99,8 +99,8 @@ impl StrategicPatch {
         Ok((!patch.is_empty()).then_some(patch))
     }
 
-    /// Adds the difference between the old state `was` and the new state `is` of a list to `patch`; `way` tells how the
-    /// server merges the list.
+    /// Adds the difference between the old state `was` and the new state `is` of a list to `patch`. `way` is the way in
+    /// which the server merges the list.
     fn list(
         &mut self,
         name: &str,
@@ -185,8 +185,8 @@ fn union(name: &str, (was, is): (&[Value], &[Value]), patch: &mut PatchMembers) 
 
 type ByKey<'a> = Vec<(&'a Value, &'a PatchMembers)>;
 
-/// Returns each element of a list with the value of its merge key; fails if a value is missing or occurs twice, because
-/// the server could not match such elements.
+/// Returns each element of a list with the value of its merge key. Fails if an element has no value or two elements
+/// have the same value, because the server could not match such elements.
 fn by_key<'a>(list: &'a [Value], key: &str) -> Result<ByKey<'a>, Inexpressible> {
     let mut found: ByKey<'_> = Vec::with_capacity(list.len());
     for one in list {
@@ -226,7 +226,7 @@ fn way(fields: Option<&'static ListFields>, name: &str) -> Option<&'static Field
     fields?.get(name)
 }
 
-/// Returns the fields of the struct that `way` names; `None` for a list.
+/// Returns the fields of the struct type `way`; `None` if `way` is a list.
 fn within(way: &'static FieldType) -> Option<&'static ListFields> {
     match way {
         FieldType::Struct(name) => fields(name),
@@ -234,7 +234,7 @@ fn within(way: &'static FieldType) -> Option<&'static ListFields> {
     }
 }
 
-/// Returns whether setting an absent field to `value` sets a list that does not merge with elements of other clients.
+/// Returns whether a patch that sets an absent field to `value` sets a list that the server does not merge.
 fn sets_whole_list(way: Option<&'static FieldType>, value: &Value) -> bool {
     match (way, value) {
         (Some(FieldType::Union), Value::Array(_)) => false,

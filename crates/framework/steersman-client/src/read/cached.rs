@@ -14,7 +14,7 @@ use crate::write::outcome::is_refused_for_good;
 type Cached<T> = Result<T, steersman_cache::Error>;
 
 /// Returns the object that the closure `cached` reads, once the cache has seen the writes that the read must see.
-/// RYOW-5: if the cache does not see them in time, returns the server's object.
+/// RYOW-5: if the cache does not see these writes in time, returns the server's object.
 pub(crate) async fn get<K, F>(
     shared: &SharedClient,
     kind: &Kind,
@@ -38,9 +38,9 @@ where
         }
         let (questions, others): (Vec<_>, Vec<_>) = questions.into_iter().partition(is_of_key);
         if !others.is_empty() {
-            // Boxed, because this future is large and rarely needed, and would enlarge the future of every read.
+            // This future is boxed, because it is rarely needed, and large enough to enlarge the future of every read.
             Box::pin(answer(shared, kind, others)).await?;
-            // The server's answers are now known writes, which the read may have to wait for.
+            // The objects in the server's answers are known writes now: the read may have to wait for them.
             notes = shared.owed(kind, read).notes;
         }
         if questions.is_empty()
@@ -63,7 +63,7 @@ where
         };
         return match shared.cache().live_reads(kind.gvk(), key.namespace()) {
             Some(reads) => Box::pin(get_live(shared, &reads, key, &questions, &late)).await,
-            // No informer covers the object any more, so the read has no write to wait for.
+            // No informer covers the object any more, so the cache will show no write that the read could wait for.
             None => Ok(cached().await?),
         };
     }
@@ -92,7 +92,7 @@ where
         let mut required = shared.owed(kind, read);
         if !required.questions.is_empty() {
             Box::pin(answer(shared, kind, required.questions)).await?;
-            // The server's answers are now known writes, which the read may have to wait for.
+            // The objects in the server's answers are known writes now: the read may have to wait for them.
             required = shared.owed(kind, read);
         }
         match shared.wait(kind, read, required.notes).await {
@@ -152,8 +152,8 @@ async fn get_live<K: Object>(
     Ok(live?.object?)
 }
 
-/// Asks the server about each write with an unknown result: lists the one object, or all objects of the namespace if
-/// the server generated the name. Afterwards the read waits until the cache shows the listed objects (RYOW-3).
+/// Asks the server about each write with an unknown result: lists the written object or, if the server generated its
+/// name, all objects of the namespace. Afterwards the read waits until the cache shows the listed objects (RYOW-3).
 async fn answer(shared: &SharedClient, kind: &Kind, questions: Vec<Question>) -> Result<(), Error> {
     for question in questions {
         let namespace = question.subject.namespace();
@@ -177,7 +177,7 @@ async fn answer(shared: &SharedClient, kind: &Kind, questions: Vec<Question>) ->
 }
 
 /// Settles a write with an unknown result by the server's answer, or by a lasting refusal such as a 403. After a
-/// refusal, only the current read returns the error; later reads are answered by the cache.
+/// refusal only the current read fails; later reads return the state of the cache.
 fn close(shared: &SharedClient, kind: &Kind, question: &Question, list: Result<&LiveList, &Error>) {
     let (own, gvk) = (&shared.sender().own, kind.gvk());
     match list {

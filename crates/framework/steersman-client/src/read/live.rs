@@ -128,7 +128,7 @@ pub(crate) async fn list<K: Object>(
     list_options: &ListOptions,
 ) -> Result<Vec<K>, Error> {
     let list_options = shared.live_options(kind, list_options)?;
-    // A list with a limit is requested as one page, with the limit as its page size.
+    // A list with a limit is requested as one page: the limit is its page size.
     let paging = match list_options.selected_limit() {
         Some(_) => Paging::new(),
         None => Paging::new().page_size(pages::PAGE_SIZE),
@@ -157,8 +157,8 @@ fn separate<K>(items: Vec<Decoded<K>>) -> (Vec<K>, Vec<Malformed>) {
     (good, malformed)
 }
 
-/// Logs that a list leaves out objects that do not decode: code that takes an object missing in the list for absent
-/// might delete by mistake.
+/// Logs that a list leaves out objects that do not decode: code that takes such an object for absent might delete
+/// something by mistake.
 fn warn_of(kind: &Kind, malformed: &[Malformed]) {
     if let Some(first) = malformed.first() {
         warn!(

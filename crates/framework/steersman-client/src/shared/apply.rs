@@ -23,8 +23,8 @@ pub(crate) struct Apply {
     pub(crate) key: ObjectKey,
     pub(crate) to: ApplyTo,
     document: Value,
-    /// Tells whether the apply equals the last one to the object; `None` for a dry run, which is always sent and never
-    /// remembered.
+    /// The intent, to compare the apply with the last apply to the object; `None` for a dry run, which is always sent
+    /// and never remembered.
     intent: Option<Intent>,
 }
 
@@ -70,7 +70,7 @@ impl SharedClient {
     }
 
     /// CLIENT-12: returns whether an apply to this version of the object would change nothing: the field manager owns
-    /// exactly the fields of the document, and they have the values of the document.
+    /// exactly the fields of the document, and these fields have the values of the document.
     pub(crate) fn is_applied(&self, kind: &Kind, apply: &Apply, version: &ResourceVersion) -> bool {
         let untyped = self.cache().untyped_of(kind.gvk(), &apply.key);
         let known = untyped.zip(apply.intent);
@@ -102,7 +102,7 @@ impl SharedClient {
         });
     }
 
-    /// Sends an apply, and remembers the version that the object has after it, so that an equal apply need not be sent
+    /// Sends an apply, and remembers the version of the object in the answer, so that an equal apply need not be sent
     /// later (CLIENT-10).
     pub(crate) async fn apply<K: Object>(
         &self,
@@ -186,7 +186,7 @@ impl SharedClient {
     }
 }
 
-/// CLIENT-11: turns the server's refusal of an apply that was limited to the object with one uid, or to a new object,
+/// CLIENT-11: turns the server's refusal of an apply that was limited to an object with one uid, or to a new object,
 /// into [`Error::NotAsFound`]. Returns other errors unchanged.
 fn not_as_found(refused: Error, kind: &Kind, key: &ObjectKey, to: &ApplyTo) -> Error {
     match refused {
@@ -214,11 +214,11 @@ fn is_outdated(cache: &Cache, gvk: &Gvk, known: Remembered<'_>) -> bool {
             let state = untyped.key_state(key);
             match (&state.stored, left) {
                 (stored, None) => stored.is_none(),
-                // An apply stays useful if the object of its uid has another version now: the digest of its fields may
-                // still be equal.
+                // If the object of this uid has another version now, the apply is still useful: the digest of the
+                // object's fields may still equal the digest of the next apply.
                 (Some(stored), Some(left)) => Uid::new(&stored.uid) != left.uid,
-                // The answer to an apply may arrive before its event, so the informer may still receive the object
-                // until it has reached the version of the answer.
+                // The answer to an apply may arrive before the event, so the informer may still receive the object
+                // until it has reached the version in the answer.
                 (None, Some(left)) => state.applied.is_at_least(&left.version),
             }
         }),

@@ -17,8 +17,8 @@ use crate::handler::target::{ControllerTarget, Primary};
 use crate::request::Request;
 use crate::worker::hooks::AtLeastEvery;
 
-/// The longest interval of [`at_least_every`](ControllerBuilder::at_least_every), which is the longest delay that the
-/// queue supports.
+/// The longest interval of [`at_least_every`](ControllerBuilder::at_least_every); longer intervals are shortened to it,
+/// because the queue supports no longer delay.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 impl<P: ControllerTarget> ControllerBuilder<P> {
@@ -32,7 +32,7 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
     /// Sets how often a request that fails is retried. The default is no limit; zero is no retry.
     ///
     /// If the last retry fails, the request does not run again until something changes, and then has all its retries
-    /// again (CTRL-21). [`Context::is_last_attempt`] tells a reconcile that it is the last retry, and
+    /// again (CTRL-21). [`Context::is_last_attempt`] is true in the last retry, and
     /// `steersman_controller_gave_up_total` counts the last retries that failed. A run that an event causes before a
     /// retry is due does not count as a retry.
     ///
@@ -46,8 +46,8 @@ impl<P: ControllerTarget> ControllerBuilder<P> {
     /// Reconciles each request at most `runs` times in any span of `per`, whatever events, timers and retries ask for.
     /// A request that comes too soon waits until the limit allows its run. By default there is no limit.
     ///
-    /// Use it for objects that other programs change more often than a reconcile is useful. Each request has its own
-    /// limit. Zero runs count as 1, and a `per` of zero is no limit.
+    /// The limit suits objects that other programs change more often than a reconcile is useful. Each request has its
+    /// own limit. Zero runs count as 1, and a `per` of zero is no limit.
     pub fn at_most(mut self, runs: u32, per: Duration) -> Self {
         self.options.at_most = Some((runs, per));
         self
@@ -59,9 +59,9 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     /// without an event. By default an object runs again only after an event, an action that asks for it, a failure or
     /// a resync.
     ///
-    /// The interval is shortened by up to a tenth, so that the objects of a start do not run together. A longer delay
-    /// of [`Action::requeue_after`](crate::Action::requeue_after) is shortened, a retry keeps its own delay, and a
-    /// request that is not retried (a [terminal](Error::terminal) error, or the last of
+    /// The interval is shortened by up to a tenth, so that requests that run together at the start do not stay
+    /// together. A longer delay of [`Action::requeue_after`](crate::Action::requeue_after) is shortened, a retry keeps
+    /// its own delay, and a request that is not retried (a [terminal](Error::terminal) error, or the last of
     /// [`max_retries`](Self::max_retries)) runs again after the interval, too. The request of an object that the cache
     /// no longer holds ends (CTRL-22). Zero removes the interval.
     pub fn at_least_every(mut self, interval: Duration) -> Self {
@@ -78,8 +78,8 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
         self
     }
 
-    /// Writes the failure of a reconcile into the status of its object: `write` changes the status of a copy, and
-    /// the difference is sent, if there is one.
+    /// Writes the failure of a reconcile into the status of its object: `write` changes the status of a copy, and the
+    /// controller sends the difference between the copy and the object, if they differ.
     ///
     /// `write` is called after each reconcile that failed, panicked or was dropped past its deadline, before the
     /// request is retried (CTRL-23). After a panic or a dropped reconcile the error is only a text, without causes. The

@@ -23,10 +23,10 @@ use crate::watch::in_clusters::ClusterWatch;
 use crate::watch::optional::OptionalWatch;
 use crate::watch::{AnySource, EventRoute, Sources};
 
-/// Implemented by each source of a [`Watch`] that a controller of `P` takes. `P` is a primary kind, or the type of
-/// keyed requests.
+/// A source of requests in a [`Watch`] that a controller of `P` takes. `P` is [`Primary`] for requests about objects of
+/// one kind, or [`Keyed`] for requests of the program's own type.
 ///
-/// No type of another crate implements the trait.
+/// The trait is sealed: other crates cannot implement it.
 #[diagnostic::on_unimplemented(
     message = "a controller of `{P}` takes no watch of `{Self}`",
     note = "a watch of `owned`, `owned_kind` or `poll` belongs to `Controller::builder` of the same kind, and one of \
@@ -142,14 +142,14 @@ impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
         Self::of_source(RequestStream(requests.boxed()))
     }
 
-    /// Adds the requests that `function` returns, once per `interval`, which is shortened or lengthened by up to a
-    /// tenth each time. The `interval` is at least a second.
+    /// Adds the requests that `function` returns, once per `interval`, which is at least a second. Each interval is
+    /// shortened or lengthened by up to a tenth, so that the calls of several programs do not stay together.
     ///
     /// The first call is made after one interval, because the initial objects cause requests anyway, and each next
     /// interval begins when a call has ended. The function gets the client of the controller, so it can select objects
-    /// of the cache. A call fails if it returns an error, panics, or takes longer than the interval and than 30 s. A
-    /// failed call is logged and counted in `steersman_controller_periodic_errors_total`, and only its own requests are
-    /// lost (SRC-6).
+    /// of the cache. A call fails if it returns an error, panics, or exceeds both the interval and 30 s. A failed call
+    /// is logged and counted in `steersman_controller_periodic_errors_total`, and only its own requests are lost
+    /// (SRC-6).
     ///
     /// ```
     /// use std::time::Duration;
@@ -213,7 +213,7 @@ impl<K: TypedObject> Watch<WatchedRequests<Primary<K>>> {
     /// Watches a kind that is known only at run time. An event of an object that an object of the primary kind controls
     /// requests this owner, as for [`Watch::owned`].
     ///
-    /// The watch needs metadata alone, and the server sends no more unless another reader needs whole objects.
+    /// The watch needs metadata alone: the server sends whole objects only if another reader needs them.
     pub fn owned_kind(
         kind: Kind,
     ) -> Watch<WatchedKind<PartialObjectMeta<DynamicObject>, Primary<K>>> {

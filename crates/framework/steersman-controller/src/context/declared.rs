@@ -4,8 +4,8 @@ use futures::future::{BoxFuture, FutureExt, TryFutureExt};
 use steersman_client::{Client, Error};
 use steersman_object::{Kind, ObjectKey, TypedObject};
 
-/// The primary kind of a controller, and the kinds that it declared as owned. The default is for a context without a
-/// controller: no primary kind, and every kind may be owned.
+/// The primary kind of a controller, and the kinds that it declared as owned. The default, for a context without a
+/// controller in a test, has no primary kind and allows every kind as owned.
 #[derive(Default)]
 pub(crate) struct DeclaredKinds {
     pub(crate) primary: Option<PrimaryKind>,
@@ -20,7 +20,7 @@ pub(crate) struct PrimaryKind {
     uid_of: ReadUid,
 }
 
-/// Reads the uid of the object with this key from the cache; `None` if the object does not exist.
+/// Reads the uid of an object, as the Rust type of the primary kind, from the cache; `None` if it does not exist.
 type ReadUid =
     for<'a> fn(&'a Client, &'a ObjectKey) -> BoxFuture<'a, Result<Option<String>, Error>>;
 

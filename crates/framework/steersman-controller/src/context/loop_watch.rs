@@ -17,8 +17,8 @@ pub(crate) struct LoopWatch {
     controller: String,
     metrics: Metrics,
     detector: Mutex<LoopDetector>,
-    // Whether the detector knows a write of any request, and whether it records the changed fields of any object. Most
-    // runs and events read only these flags, and do not wait for the lock of `detector`.
+    // `has_writes`: the detector knows a write of a request. `observes`: it records the changed fields of an object.
+    // Most runs and events read only these flags, and do not wait for the lock of `detector`.
     has_writes: AtomicBool,
     observes: AtomicBool,
 }
@@ -44,7 +44,7 @@ impl LoopWatch {
         }
     }
 
-    /// Records the fields that an event changed, if the writes of the object are about to be reported as a loop.
+    /// Records the fields that an event changed, if a warning about a loop that writes the object may soon name them.
     pub(crate) fn observe<K: Object>(&self, kind: &Kind, event: &Event<K>) {
         if !self.observes.load(Ordering::Relaxed)
             || !self.detector.lock().observes(kind, event.key())

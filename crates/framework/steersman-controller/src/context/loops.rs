@@ -11,29 +11,29 @@ use steersman_object::{Kind, ObjectKey, ResourceVersion};
 
 use crate::context::reason::{ChangedObject, ObjectChange};
 
-/// The number of consecutive runs, each caused by the write of the run before, that make a loop. A reconcile that
-/// reaches its goal in several steps needs fewer runs.
+/// The number of consecutive runs, each caused by the write of the run before, that make a loop. A reconcile that needs
+/// several steps to reach its goal ends before that.
 pub(crate) const LOOP: u32 = 10;
 
-/// The longest time between the writes of two runs of a loop. A slower loop does no harm.
+/// The longest time between the writes of two consecutive runs of a loop. A slower loop costs too little to report.
 const LONGEST_ROUND: Duration = Duration::from_secs(60);
 
-/// The shortest time between two warnings about one object.
+/// The shortest time between two warnings about one object, so that a loop does not flood the log.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(600);
 
-/// The largest number of objects that a controller's warnings name within [`BETWEEN_WARNINGS`].
+/// The largest number of objects that the warnings of one controller name within [`BETWEEN_WARNINGS`].
 const MOST_WARNED: usize = 16;
 
-/// The smallest number of tracked requests at which the detector removes requests without recent writes.
+/// The number of tracked requests from which on the detector searches for requests without recent writes to remove.
 const SWEEP_FROM: usize = 1024;
 
-/// The largest number of objects with recorded changed fields at a time.
+/// The largest number of objects with changed fields on record: to record them, each event of the object is decoded.
 const MOST_OBSERVED: usize = 16;
 
 /// How long the changed fields of an object are recorded: the longest time in which [`LOOP`] runs can write the object.
 const OBSERVED_FOR: Duration = LONGEST_ROUND.saturating_mul(LOOP);
 
-/// The largest number of written objects per run that the detector records; it ignores further writes of the run.
+/// The largest number of written objects per run that the detector records. It detects no loops of further objects.
 const MOST_WRITES: usize = 64;
 
 /// The largest number of changed fields that a warning names.
@@ -44,8 +44,8 @@ const NAMED_FIELDS: usize = 3;
 #[derive(Debug, Default)]
 pub(crate) struct LoopDetector {
     requests: HashMap<RequestId, WritingRequest>,
-    /// The objects that a warning may name soon, with the fields that their events change, which the warning names,
-    /// too.
+    /// The objects that a warning may name soon. Their changed fields are recorded, because the warning names them as
+    /// well.
     observed: HashMap<(Kind, ObjectKey), ObservedObject>,
     sweep_at: usize,
     /// The objects that recent warnings have named, each with the time of its warning.
@@ -72,11 +72,11 @@ struct OwnWrite {
     kind: Kind,
     key: ObjectKey,
     version: ResourceVersion,
-    /// The number of consecutive runs that the write of this object alone caused, and that wrote the object again.
+    /// The number of consecutive runs that were caused by the write of this object alone, and wrote the object again.
     runs: u32,
 }
 
-/// The detector's finding about one write: whether the write belongs to a loop, and whether a warning is due.
+/// Whether a write belongs to a loop of runs that cause one another, and whether a warning about the loop is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LoopFinding {
     Ordinary,
@@ -85,7 +85,7 @@ pub(crate) enum LoopFinding {
     Warn {
         /// The number of consecutive runs of the loop.
         runs: u32,
-        /// The paths of the fields that change with each run, separated by commas.
+        /// The paths of the fields that the last recorded event changed, separated by commas; else `unknown`.
         fields: String,
     },
 }
@@ -120,8 +120,8 @@ impl LoopDetector {
         }
     }
 
-    /// Begins a run of a request. `changes` has the changed objects that caused the run; it is empty if anything else
-    /// also caused the run.
+    /// Begins a run of a request: keeps the writes of the previous run that caused this run. `changes` has the changed
+    /// objects that caused the run; it is empty if anything else also caused the run.
     pub(crate) fn handle_begin(
         &mut self,
         request: &RequestId,
@@ -216,8 +216,8 @@ impl LoopDetector {
         }
         let fields = match observed {
             Some(observed) => observed.fields,
-            // The changed fields were not recorded. `observe` starts to record them, and a later write of the loop
-            // warns.
+            // The fields that the loop changes are not on record. `observe` starts to record them, and the next write
+            // of the loop causes the warning.
             None if self.observe(object.clone(), now) => return LoopFinding::InLoop,
             None => Vec::new(),
         };
@@ -239,7 +239,7 @@ impl LoopDetector {
         self.warned.len() < MOST_WARNED && !self.warned.contains_key(object)
     }
 
-    /// Starts to record the changed fields of the object. Returns false if [`MOST_OBSERVED`] objects are recorded.
+    /// Starts to record the changed fields of an object. Returns false if [`MOST_OBSERVED`] others are on record.
     fn observe(&mut self, object: (Kind, ObjectKey), now: Instant) -> bool {
         if self.observed.len() >= MOST_OBSERVED && !self.observed.contains_key(&object) {
             return false;
@@ -251,7 +251,7 @@ impl LoopDetector {
         true
     }
 
-    /// Removes requests without recent writes when `requests` has grown to `sweep_at` entries.
+    /// Removes requests without recent writes when `requests` has grown to `sweep_at` entries, to bound its memory.
     fn sweep(&mut self, now: Instant) {
         if self.requests.len() < self.sweep_at {
             return;

@@ -46,8 +46,8 @@ impl Context {
         };
         for informer in self.client().cache().informers::<C>()? {
             if !informer.as_store().has_index(CONTROLLER_UID) {
-                // The call fails only if another caller has added the index after the check above, so the error is
-                // ignored.
+                // The index may exist already, because another caller has added it after the check above, so the result
+                // is ignored.
                 let _exists = informer.index_controller_uid();
             }
         }

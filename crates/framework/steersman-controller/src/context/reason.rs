@@ -9,7 +9,7 @@ use steersman_workqueue::Causes;
 
 use crate::request::ClusterName;
 
-/// The largest number of changed objects that one [`RunReason`] names. Further changes are only counted.
+/// The largest number of changed objects that one [`RunReason`] names. To save memory, more changes are only counted.
 const NAMED: usize = 4;
 
 /// The cause of runs that live events request.
@@ -35,7 +35,7 @@ pub struct RunReason {
     attempt: u32,
 }
 
-/// A watched object with its last change, which requested a reconcile.
+/// A watched object that requested a reconcile by its last change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangedObject {
@@ -63,7 +63,7 @@ pub enum ObjectChange {
     Deleted,
 }
 
-/// The first few changed objects that requested a run, and the number of further changes.
+/// The changed objects that requested a run: the first [`NAMED`] by name, and the number of further changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChangedObjects {
     first: Vec<Arc<ChangedObject>>,
@@ -125,8 +125,8 @@ impl RunReason {
         self.causes.contains(STREAM)
     }
 
-    /// Returns whether a timer caused this run: a time that the previous run asked for, or the interval of
-    /// [`at_least_every`](crate::ControllerBuilder::at_least_every).
+    /// Returns whether a timer caused this run: the delay or time that the previous run asked for with its
+    /// [`Action`](crate::Action), or the interval of [`at_least_every`](crate::ControllerBuilder::at_least_every).
     pub fn is_timer(&self) -> bool {
         self.causes.contains(Causes::DELAY)
     }
@@ -137,8 +137,8 @@ impl RunReason {
         is_retry.then_some(self.attempt)
     }
 
-    /// Returns the changed objects, if nothing but changes requested this run and the reason names all of them;
-    /// otherwise an empty slice.
+    /// Returns the changed objects if nothing else requested this run and the reason names all of them; otherwise an
+    /// empty slice, because an unnamed cause may not be a write of the previous run.
     pub(crate) fn only_changes(&self) -> &[Arc<ChangedObject>] {
         match self.causes == EVENT && self.changes.more == 0 {
             true => &self.changes.first,

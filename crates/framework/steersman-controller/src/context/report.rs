@@ -19,7 +19,7 @@ pub(crate) struct ProgressReport<'a> {
     pub(crate) progress: Progress,
     pub(crate) reason: &'a str,
     pub(crate) message: &'a str,
-    /// Whether to write conditions that differ in nothing but their messages (CTRL-33).
+    /// Whether to write conditions that differ from the present ones in their messages only (CTRL-33).
     pub(crate) is_due: bool,
 }
 
@@ -136,8 +136,8 @@ impl Context {
         conditions: ConditionsOf<K>,
         report: ProgressReport<'_>,
     ) -> Result<Ensured<K>, ClientError> {
-        // `like` has the generation of the object that the reconcile observed, so it is not made in the closure below.
-        // After a conflict the closure gets a newer object, with a generation that the reconcile has not observed.
+        // `like` is made here and not in the closure below: after a conflict the closure gets a newer object, and the
+        // conditions must carry the generation that the reconcile has observed.
         let (reason, message, now) = (report.reason, report.message, self.now());
         let like = status_conditions::condition(object, READY, UNKNOWN, reason, message, now);
         let status = self.client().status();

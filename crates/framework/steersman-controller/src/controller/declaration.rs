@@ -10,10 +10,10 @@ pub struct ControllerDeclaration {
     pub name: String,
     /// The kind of the objects that the requests are about; `None` for [`Controller::keyed`](crate::Controller::keyed).
     pub primary: Option<Kind>,
-    /// The kinds of [`owns`](crate::ControllerBuilder::owns), [`Watch::owned`](crate::Watch::owned) and
-    /// [`Watch::owned_kind`](crate::Watch::owned_kind).
+    /// The kinds declared as owned, with [`owns`](crate::ControllerBuilder::owns),
+    /// [`Watch::owned`](crate::Watch::owned) or [`Watch::owned_kind`](crate::Watch::owned_kind).
     pub owned: Vec<Kind>,
-    /// Every kind watched in the cluster of the manager: the primary kind, the owned kinds, and optional kinds.
+    /// Every kind that the controller watches in the cluster of the manager, owned and optional kinds included.
     pub watched: Vec<Kind>,
     /// The RBAC rules that the controller's own code needs, declared with
     /// [`needs_rule`](crate::ControllerBuilder::needs_rule).

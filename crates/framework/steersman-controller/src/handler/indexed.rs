@@ -61,7 +61,7 @@ impl<K: TypedObject> Indexed<K> {
     fn selections(&self, key: &ObjectKey) -> Vec<ListOptions> {
         let naming = |value: String| {
             let list_options = ListOptions::new().index(&*self.index, value);
-            // An object that does not decode has no index values; the update that corrects it causes its own request.
+            // A malformed object has no index values, and the update that corrects the object causes its own request.
             list_options.skip_malformed()
         };
         let name = || naming(key.name().to_owned());

@@ -14,9 +14,9 @@ pub struct Itself {
 
 /// Requests the object of the event: the handler of the primary kind.
 ///
-/// A resync changes nothing, so it does not cut the object's backoff short. An update of only the status runs the
-/// object before its backoff ends, after a delay that doubles with each such run that fails (WQ-12), so that a
-/// reconcile that writes its status and then fails is not retried without a delay.
+/// A resync changes nothing, so it does not cut the object's backoff short. An update of only the status may come from
+/// the controller itself: it runs the object before its backoff ends, but after a delay that doubles with each such run
+/// that fails (WQ-12). Otherwise a reconcile that writes its status and then fails would be retried without a delay.
 #[must_use]
 pub fn itself() -> Itself {
     Itself::default()

@@ -19,8 +19,8 @@ pub struct Mapped<K, F> {
 /// Requests the keys that `function` returns for an object; for an update, for the old and for the new object.
 ///
 /// The returned items are converted to requests, which by default are object keys. The function runs while events are
-/// handled, so it must not wait. A store of the cache is empty before the first sync of its kind;
-/// [`indexed`](super::indexed()) and [`mapped_async`](super::mapped_async()) wait for that sync.
+/// handled, so it must not wait. A function that reads a store of the cache finds nothing before the first sync of its
+/// kind; [`indexed`](super::indexed()) and [`mapped_async`](super::mapped_async()) wait for that sync.
 pub fn mapped<K, F, I>(function: F) -> Mapped<K, F>
 where
     K: Object,

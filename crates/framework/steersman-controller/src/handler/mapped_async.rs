@@ -14,7 +14,7 @@ use crate::error::{Error, TookTooLong};
 use crate::handler::target::ControllerTarget;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
 
-/// The default of how long the function may take for one event.
+/// How long the function may take for one event, if the handler sets no limit.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Requests the keys that an asynchronous function returns; see [`mapped_async`].
@@ -29,19 +29,18 @@ pub struct MappedAsync<K, F> {
 /// Requests the keys that `function` returns for an object; the function gets a client to look them up. For an update,
 /// the function is called for the old and then for the new object.
 ///
-/// The client is that of the controller, which reads from the cache. A read of a kind that has not synced waits for the
-/// sync. If this wait fails and the function returns the error, the function is called again after the sync (CTRL-43).
-/// A live read asks the server once per event.
+/// The client is the controller's own client: it reads from the cache. A read of a kind that has not synced waits for
+/// the sync. If this wait fails and the function returns the error, the function is called again after the sync
+/// (CTRL-43). A live read asks the server once per event.
 ///
 /// The events of a watch are handled one after another, so a function that waits delays the later events of its watch,
 /// and of no other watch. Meanwhile the later events of each object are coalesced into one. The workers start after the
 /// function has returned for all initial objects (CTRL-1).
 ///
-/// An error other than that of a kind without a sync, a panic, and a call that takes longer than the
-/// [`limit`](MappedAsync::limit) lose the event: no request is added, and the failure is logged, counted in
-/// `steersman_controller_handler_errors_total` or `steersman_controller_handler_panics_total`, and shown by
-/// [`ControllerStatus`](crate::ControllerStatus) (CTRL-6). The event is not repeated, so the function itself should
-/// retry an operation that may fail for a moment.
+/// If the function panics, takes longer than the [`limit`](MappedAsync::limit), or returns any other error, the event
+/// is lost: no request is added, and the failure is logged, counted in `steersman_controller_handler_errors_total` or
+/// `steersman_controller_handler_panics_total`, and shown by [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
+/// The event is not repeated, so the function itself should retry an operation that may fail for a moment.
 ///
 /// # Cancel safety
 ///

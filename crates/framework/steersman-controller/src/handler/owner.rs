@@ -19,15 +19,15 @@ pub struct Owner<O> {
     of: PhantomData<fn(&O)>,
 }
 
-/// Requests the owners of kind `O`, the primary kind of the controller, that the object's owner references name, before
-/// an update as well as after it.
+/// Requests the owners of kind `O` (the primary kind of the controller) in the owner references of the object; for an
+/// update, of the old and of the new object.
 ///
 /// The compiler infers `O` from the primary kind; a controller of [`Controller::keyed`](crate::Controller::keyed) needs
 /// `owner::<O>()`. controller-runtime calls this handler `EnqueueRequestForOwner`.
 ///
 /// An owner reference is compared by group and kind. Its version does not count, because a kind is the same in all
 /// versions. Its uid does not count, so that an owner that was deleted and created again is requested for the children
-/// of its predecessor. A namespaced owner is in the namespace of the object.
+/// of its predecessor. A namespaced owner is taken to be in the namespace of the object.
 #[must_use]
 pub fn owner<O: TypedObject>() -> Owner<O> {
     Owner {
@@ -64,7 +64,7 @@ impl<O> Owner<O> {
 
 impl<K: Object, O: TypedObject, P: TargetOf<O>> EventHandler<K, P> for Owner<O> {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<P::Key>) {
-        // The owners of the old object are requested, too, so that the former owner of a child with a new owner runs.
+        // The owners of the old object are requested, too, because a change of owner concerns the former owner.
         for entry in [event.old(), event.current()].into_iter().flatten() {
             self.add(entry, requests);
         }

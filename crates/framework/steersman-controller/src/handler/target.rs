@@ -10,9 +10,10 @@ use crate::predicate::{Everything, Predicate};
 use crate::reconcile::pause::PauseRule;
 use crate::request::{Request, RequestKey};
 
-/// The subject of a controller's requests: a [`Primary`] kind, or [`Keyed`] requests.
+/// The type parameter of a [`ControllerBuilder`](crate::ControllerBuilder): [`Primary`] for requests about objects of
+/// one kind, or [`Keyed`] for requests of the program's own type.
 ///
-/// No type of another crate implements the trait.
+/// The trait is sealed: other crates cannot implement it.
 pub trait ControllerTarget: sealed::Sealed + 'static {
     /// The type of the controller's requests.
     type Key: RequestKey;
@@ -20,7 +21,7 @@ pub trait ControllerTarget: sealed::Sealed + 'static {
 
 /// A [`ControllerTarget`] with requests for objects of kind `K`.
 ///
-/// No type of another crate implements the trait.
+/// The trait is sealed: other crates cannot implement it.
 #[diagnostic::on_unimplemented(
     message = "a controller of `{Self}` takes no requests for objects of `{K}`",
     note = "`owner()` and `indexed(…)` request objects of the primary kind of `Controller::builder`; for another \

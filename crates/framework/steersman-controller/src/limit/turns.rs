@@ -8,11 +8,11 @@ pub(crate) struct UserNumber(u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct WaiterNumber(u64);
 
-/// The number of free permits, and the waiting workers in the order in which they get the next permits.
+/// The number of free permits, and the waiting workers in the order in which they get permits.
 #[derive(Debug)]
 pub(crate) struct Turns {
     pub(crate) free: usize,
-    /// The controllers with waiting workers, in the order of their next permits. Empty while a permit is free.
+    /// The controllers with waiting workers. The first controller gets the next permit. Empty while a permit is free.
     line: VecDeque<(UserNumber, VecDeque<WaiterNumber>)>,
     next_number: u64,
 }
@@ -30,7 +30,7 @@ impl Turns {
         UserNumber(self.number())
     }
 
-    /// Takes a permit for a worker of the controller `user`; if none is free, returns the number of its wait.
+    /// Takes a permit for a worker of the controller `user`; if no permit is free, returns the number of its wait.
     pub(crate) fn handle_ask(&mut self, user: UserNumber) -> Option<WaiterNumber> {
         if let Some(left) = self.free.checked_sub(1) {
             self.free = left;
@@ -49,7 +49,7 @@ impl Turns {
     pub(crate) fn handle_return(&mut self) -> Option<WaiterNumber> {
         let granted = self.line.pop_front().and_then(|(user, mut waiters)| {
             let waiter = waiters.pop_front();
-            // A controller with more waiting workers goes to the end of the line, behind all other waiting controllers.
+            // CTRL-10: a controller with more waiting workers goes to the end of the line, behind all others.
             if !waiters.is_empty() {
                 self.line.push_back((user, waiters));
             }

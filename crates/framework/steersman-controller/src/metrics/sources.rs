@@ -14,11 +14,11 @@ pub(crate) struct SourceMetrics {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PollOutcome {
-    /// The call returned a state that differs from the previous one.
+    /// The poll returned another state than its previous call, so the object is requested.
     Changed,
-    /// The call returned a state that equals the previous one.
+    /// The poll returned the same state as its previous call, so no request is made.
     Unchanged,
-    /// The call returned an error, panicked, or took longer than its limit.
+    /// The call returned an error, panicked, or took longer than its limit, so no request is made.
     Error,
 }
 

@@ -8,11 +8,11 @@ use steersman_workqueue::Priority;
 use crate::error::ControllerError;
 use crate::limit::ReconcileLimit;
 
-/// How long a reconcile may go on after its deadline, if no setting says otherwise.
+/// How long a reconcile may go on after its deadline, if neither the code nor a setting sets it.
 const DEADLINE_GRACE: Duration = Duration::from_secs(5);
 
-/// The settings of a controller. A setting that is not set has the value of the next source in the order of
-/// [`ControllerDefaults`].
+/// The settings of a controller. For a setting without a value, the next source in the order of [`ControllerDefaults`]
+/// counts.
 ///
 /// The methods have the names and the defaults of the methods of [`ControllerBuilder`](crate::ControllerBuilder).
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -33,8 +33,8 @@ pub struct ControllerSettings {
 ///
 /// Of several sources of one setting the first in this order wins:
 ///
-/// 1. the settings [named](Self::named) for the controller, which come from a configuration: the person who
-///    runs an operator decides last;
+/// 1. the settings [named](Self::named) for the controller: they come from the configuration of the running program,
+///    which overrides the code;
 /// 2. the code that declares the controller ([`ControllerBuilder`](crate::ControllerBuilder));
 /// 3. the settings of [every](Self::every) controller;
 /// 4. the default of the setting.
@@ -66,8 +66,8 @@ pub struct ControllerDefaults {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ResolvedSettings {
     pub(crate) max_concurrent_reconciles: usize,
-    /// The first and the longest delay after a failure; `None` means the rate limiter of the builder, or the default
-    /// one.
+    /// The first and the longest delay after a failure; `None` means the rate limiter of the builder, or else the
+    /// default rate limiter.
     pub(crate) backoff: Option<(Duration, Duration)>,
     /// Whether `backoff` was set for the controller's name, and so replaces the rate limiter of its builder.
     pub(crate) backoff_is_named: bool,
@@ -105,8 +105,8 @@ impl ControllerSettings {
         self
     }
 
-    /// Sets the first and the longest delay of a request that failed; the delay doubles with each failure.
-    /// The default is 5 ms to 1000 s; zero is an error of the manager.
+    /// Sets the first and the longest delay of a request that failed; the delay doubles with each failure. The default
+    /// is 5 ms to 1000 s; the manager refuses a first delay of zero.
     ///
     /// In the settings of a [named](ControllerDefaults::named) controller, these delays replace the rate limiter that
     /// its builder set.
@@ -115,7 +115,7 @@ impl ControllerSettings {
         self
     }
 
-    /// Sets how long a watched kind may take to sync before the manager ends. Zero, and the default, is no limit.
+    /// Sets how long a watched kind may take to sync before the manager ends. By default, and with zero, without limit.
     pub fn require_sync(mut self, timeout: Duration) -> Self {
         self.require_sync = Some(timeout);
         self
@@ -152,7 +152,7 @@ impl ControllerSettings {
         self
     }
 
-    /// Returns an error for settings with which no request would ever run, or with no delay after a failure.
+    /// Returns an error if no request would run, or if the first delay is zero or greater than the longest delay.
     fn check(&self, controller: &str) -> Result<(), ControllerError> {
         let controller = controller.to_owned();
         if self.max_concurrent_reconciles == Some(0) {
@@ -186,7 +186,8 @@ impl ControllerDefaults {
         self
     }
 
-    /// Sets the settings of one controller, which win over its code. A manager without this controller does not start.
+    /// Sets the settings of one controller, which win over its code. A manager without a controller of this name does
+    /// not start, so that a misspelled name is noticed.
     pub fn named(mut self, controller: impl Into<String>, settings: ControllerSettings) -> Self {
         self.by_name.insert(controller.into(), settings);
         self

@@ -25,8 +25,8 @@ enum ComparedPart {
 #[derive(Debug, Clone)]
 pub struct Labelled(LabelSelector);
 
-/// Passes updates that change `metadata.generation`: the server counts it up when the spec changes,
-/// and when deletion is requested. Creations and deletes pass.
+/// Passes updates that change `metadata.generation`: the server increases it when the spec changes, and when the
+/// deletion of the object is requested. Creations and deletes pass.
 ///
 /// Changes of nothing but the status, labels, annotations or finalizers do not pass. For a custom resource without a
 /// status subresource every change counts. Updates of an object without a generation (a ConfigMap, a Secret) always
@@ -36,7 +36,7 @@ pub fn generation_changed() -> Changed {
     Changed(ComparedPart::Generation)
 }
 
-/// Passes updates that change `metadata.resourceVersion`, which is every update but a resync.
+/// Passes updates that change `metadata.resourceVersion`: every update but a resync.
 #[must_use]
 pub fn resource_version_changed() -> Changed {
     Changed(ComparedPart::Version)
@@ -71,7 +71,7 @@ pub fn labelled(selector: LabelSelector) -> Labelled {
 
 impl<K: Object> Predicate<K> for Changed {
     fn updated(&self, old: &Entry<K>, new: &Entry<K>) -> bool {
-        // An object with another uid is another object, which counts as a change even if its fields are equal.
+        // An object with another uid is another object, so the update counts as a change even if the fields are equal.
         if old.uid() != new.uid() {
             return true;
         }

@@ -143,9 +143,9 @@ impl<K: TypedObject> Finalizers<K> {
     ///
     /// # Errors
     ///
-    /// [`ControllerError::CleanUp`] if a clean-up fails; terminal if the error of the clean-up is. If the object has
-    /// been in deletion for the time of [`report_after`](Self::report_after), the failure is also reported as a
-    /// Kubernetes Event. Otherwise the errors of the client.
+    /// [`ControllerError::CleanUp`] if a clean-up fails; terminal if the clean-up failed with a terminal error. If the
+    /// object has been in deletion for the time of [`report_after`](Self::report_after), the failure is also reported
+    /// as a Kubernetes Event. Otherwise the errors of the client.
     ///
     /// # Cancel safety
     ///
@@ -192,7 +192,7 @@ impl<K: TypedObject> Finalizers<K> {
                 }
             }
             // CTRL-34: the finalizer is removed before the next clean-up begins. Otherwise a failure of the next
-            // clean-up would repeat this one.
+            // clean-up would repeat the finished clean-up.
             let removed = ctx.client().remove_finalizer(&*object, &step.finalizer);
             object = match removed.await {
                 Ok(removed) => removed.into_object(),
@@ -263,8 +263,8 @@ impl<K: TypedObject> Finalizers<K> {
     }
 }
 
-/// Logs that the conditions could not be written. The reconcile does not fail because of this error: its result is that
-/// of the clean-ups.
+/// Logs that the conditions could not be written. The reconcile does not fail because of this error, so that only the
+/// clean-ups decide its result.
 fn unreported(error: Option<steersman_client::Error>) {
     if let Some(error) = error.filter(|error| !error.is_not_found()) {
         let error = steersman_object::report(&error);

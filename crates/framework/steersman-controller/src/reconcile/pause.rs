@@ -16,10 +16,10 @@ use crate::reconcile::{BoxReconciler, Reconciler};
 use crate::request::Request;
 use crate::status::ControllerStatus;
 
-/// Decides which objects of a kind are paused, and where a pause is reported.
+/// Decides which objects of a kind are paused, and whether a condition of the object reports the pause.
 #[derive(Clone)]
 pub(crate) struct PauseRule<K> {
-    /// The functions that decide whether an object is paused: an object is paused while at least one returns true.
+    /// The functions that decide whether an object is paused: it is paused while at least one of them returns true.
     pub(crate) rules: Vec<IsPaused<K>>,
     pub(crate) conditions: Option<ConditionsOf<K>>,
 }
@@ -93,7 +93,7 @@ impl<K: TypedObject> PauseRule<K> {
             };
         });
         match write.await {
-            // The object was deleted meanwhile, so it has no conditions to write.
+            // "Not found" means that the object was deleted meanwhile, so there are no conditions to write.
             Err(error) if !error.is_not_found() => Err(error.into()),
             _ => Ok(()),
         }
@@ -104,8 +104,8 @@ impl<K: TypedObject> PauseRule<K> {
 
 impl<K: Object> Predicate<K> for PausePredicate<K> {
     fn passes(&self, event: &Event<K>) -> bool {
-        // The rule of the pause needs decoded objects, so it is asked only about updates that the predicate of the
-        // watch refuses.
+        // To apply the rule of the pause, both objects are decoded. This is done only for updates that the predicate of
+        // the watch refuses, because all others pass anyway.
         self.inner.passes(event)
             || match (event.old(), event.current()) {
                 (Some(old), Some(new)) if !event.is_resync() => {

@@ -11,7 +11,7 @@ use steersman_object::Kind;
 use crate::error::ControllerError;
 use crate::status::ControllerStatus;
 
-/// For each subscription, in the order of the watches, a receiver that resolves when the requests of the initial
+/// For each subscription, in the order of the watches: a receiver that resolves when the requests of its initial
 /// objects are in the queue.
 pub(crate) type InitialSets = VecDeque<oneshot::Receiver<()>>;
 
@@ -19,8 +19,8 @@ pub(crate) type InitialSets = VecDeque<oneshot::Receiver<()>>;
 /// Returns at once if `initial` is empty. Cancel safe.
 pub(crate) async fn next_synced(initial: &mut InitialSets) {
     if let Some(synced) = initial.front_mut() {
-        // The watch has ended before its initial objects were in the queue. The end of its task reports that, so this
-        // future never resolves.
+        // The watch has ended before its initial objects were in the queue. The end of its task ends the controller, so
+        // this future never resolves.
         if synced.await.is_err() {
             pending::<()>().await;
         }
@@ -52,8 +52,8 @@ pub(crate) fn sync_error(
     }
 }
 
-/// Describes why the kinds in `waiting_for` have not synced. If it is empty, the cache has all objects, but those of
-/// `first` are not all in the queue yet.
+/// Describes why the kinds in `waiting_for` have not synced. With an empty `waiting_for`, the cache has all objects,
+/// but those of `first` are not all in the queue yet.
 fn describe(waiting_for: &[Unsynced], first: &Kind) -> String {
     if waiting_for.is_empty() {
         return format!(

@@ -5,18 +5,17 @@ use std::time::{Duration, Instant};
 
 use crate::request::RequestKey;
 
-/// If the controller has no deadline, a reconcile takes too long after this time.
+/// The time after which a reconcile takes too long, if the controller has no deadline (CTRL-25).
 const WITHOUT_DEADLINE: Duration = Duration::from_secs(600);
 
 /// The time between two searches for reconciles that take too long.
 pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_secs(60);
 
-/// Searches for reconciles of one controller that take too long, and knows those that the last search found.
+/// Finds reconciles of one controller that take too long, and remembers them, so that each is reported once.
 #[derive(Debug)]
 pub(crate) struct OverdueReconciles<R> {
     limit: Duration,
-    /// The reconciles that the last search found, as request and start time. The next search does not report them
-    /// again.
+    /// The reconciles that the last search found, as request and start time.
     reported: HashSet<(R, Instant)>,
 }
 

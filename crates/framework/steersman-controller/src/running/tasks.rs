@@ -1,4 +1,4 @@
-//! Driver: the tasks of one controller: the pumps that fill its queue, and the workers that empty it.
+//! Driver: the tasks of one controller: the tasks of sources fill its queue, and the workers empty the queue.
 
 use std::future::pending;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::watch::PumpEnd;
 /// does not end.
 const ABORT_GRACE: Duration = Duration::from_secs(1);
 
-/// The tasks of one controller. Dropping the value aborts them, so that none outlives the controller.
+/// The tasks of one controller. Dropping the value aborts the tasks, so that no task outlives the controller.
 #[derive(Default)]
 pub(crate) struct ControllerTasks {
     pumps: JoinSet<PumpEnd>,
@@ -25,7 +25,7 @@ pub(crate) struct ControllerTasks {
 }
 
 impl ControllerTasks {
-    /// Spawns a task that fills the queue. The future is boxed and the function not generic, because otherwise each
+    /// Spawns a task that fills the queue. The function takes a boxed future and is not generic: otherwise each
     /// operator would compile tokio's tasks once more for each type of its requests and kinds.
     pub(crate) fn spawn_pump(&mut self, run: BoxFuture<'static, PumpEnd>) {
         self.pumps.spawn(run);
@@ -35,7 +35,7 @@ impl ControllerTasks {
         self.workers.spawn(run);
     }
 
-    /// Waits until the next pump or worker ends, and returns how it ended. Cancel safe.
+    /// Waits until the next task of a source, or the next worker, ends. Returns how the task ended. Cancel safe.
     pub(crate) async fn ended(&mut self) -> TaskEnd {
         tokio::select! {
             Some(end) = self.pumps.join_next(), if !self.pumps.is_empty() => match end {

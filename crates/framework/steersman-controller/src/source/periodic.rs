@@ -15,9 +15,9 @@ use crate::error::Error;
 use crate::request::RequestKey;
 use crate::watch::{AnySource, PumpEnd, Sink};
 
-/// The shortest interval of a periodic source.
+/// The shortest interval of a periodic source. Shorter intervals are raised to it.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// The time limit of a call is the interval, but never shorter than this.
+/// The shortest time limit of a call. With a longer interval, the interval is the limit.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A source of requests that calls a function at an interval, and adds the requests that the function returns.
@@ -54,7 +54,7 @@ impl<R: RequestKey> AnySource<R> for Periodic<R> {
             let limit = self.every.max(LIMIT);
             loop {
                 sleep(jitter.about(self.every)).await;
-                // SRC-6: an error or panic, of the function or of its future, loses this call alone.
+                // SRC-6: an error or a panic, of the function or of its future, affects this call alone.
                 let call = async { (self.function)(sink.client.clone()).await };
                 match timeout(limit, AssertUnwindSafe(call).catch_unwind()).await {
                     Ok(Ok(Ok(requests))) => {

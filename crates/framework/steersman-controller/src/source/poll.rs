@@ -13,14 +13,14 @@ use steersman_object::{Object, ObjectKey, TypedObject};
 
 use crate::error::Error;
 
-/// The shortest interval of a poll.
+/// The shortest interval of a poll. Shorter intervals are raised to it.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// The default of the largest number of calls in progress, over all objects.
+/// The largest number of calls in progress, over all objects, if the poll does not set one.
 const CONCURRENT: usize = 8;
-/// The default of how long a call for one object may take.
+/// How long a call for one object may take, if the poll does not say so.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Asks for the state of something outside the cluster, for each object of the primary kind; see [`poll`].
+/// A poll of the state of something outside the cluster, for each object of the primary kind; see [`poll`].
 #[derive(derive_more::Debug)]
 #[debug("Poll {{ every: {every:?}, max_concurrent: {max_concurrent}, limit: {limit:?}, .. }}")]
 #[must_use = "pass it to `Watch::poll`"]
@@ -42,13 +42,13 @@ pub struct PollResults<T> {
     states: Arc<Mutex<HashMap<ObjectKey, Arc<T>>>>,
 }
 
-/// Makes a poll: `function` is called for each object of a kind at the interval `every`, and the object is
-/// requested when the returned state differs from the one before.
+/// Makes a poll: `function` is called for each object of a kind at the interval `every`, and the object is requested
+/// when the returned state differs from the previous state.
 ///
-/// Use it for something that reports no events: a database, a cloud provider, a DNS zone.
+/// A poll is for something that reports no events: a database, a cloud provider, a DNS zone.
 ///
 /// - The first call for an object is made when it appears, and its state requests the object. The next call is made
-///   `every` after the end of the last one, shortened or lengthened by up to a tenth. `every` is at least a second.
+///   `every` after the end of the last call, shortened or lengthened by up to a tenth. `every` is at least a second.
 /// - If the generation of an object changes, its next call is made at once, because the state may depend on the spec.
 /// - At most 8 calls are in progress ([`max_concurrent`](Poll::max_concurrent)), and one per object. A call
 ///   may take 30 s ([`limit`](Poll::limit)).

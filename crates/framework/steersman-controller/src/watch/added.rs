@@ -62,7 +62,7 @@ pub struct AddedWatch {
 
 struct WatchSetShared<R: RequestKey> {
     members: Sender<WatchMembers<R>>,
-    /// The id of the watch that was added last. Ids grow in the order of the adds.
+    /// The id of the newest watch. Ids grow in the order of the adds, so a higher id marks a watch added later.
     last_id: AtomicU64,
 }
 
@@ -135,8 +135,8 @@ impl<P: ControllerTarget> WatchSet<P> {
             removed = Arc::make_mut(members).remove(&id);
             removed.is_some()
         });
-        // SRC-5: the token ends the watch in every controller. It is cancelled outside the closure above, which runs
-        // under the lock of `members`, because the tasks that it wakes may need that lock.
+        // SRC-5: the token ends the watch in every controller. It is cancelled after the closure above has released the
+        // lock of `members`, because the tasks that the token wakes may need that lock.
         if let Some(member) = removed {
             member.removed.cancel();
         }
@@ -189,8 +189,8 @@ impl<P: ControllerTarget> AnySource<P::Key> for WatchSet<P> {
                     changed = members.changed() => if changed.is_err() {
                         return PumpEnd::Finished;
                     },
-                    // Panics of the user's closures are caught before (CTRL-6). Any other panic of a watch ends the
-                    // controller.
+                    // CTRL-6: panics of the user's closures are caught where they are called. Any other panic of a
+                    // watch ends the controller.
                     Some(end) = watches.join_next(), if !watches.is_empty() => {
                         if let Some(Ok(panic)) = end.err().map(JoinError::try_into_panic) {
                             resume_unwind(panic);

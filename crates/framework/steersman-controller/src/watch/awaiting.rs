@@ -23,13 +23,13 @@ const REMINDERS: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl<R: RequestKey> Sink<R> {
-    /// Returns the kind that a handler has to wait for because its read failed; `None` for other errors.
+    /// Returns the kind to wait for, if a handler failed because that kind has not synced; `None` for other errors.
     ///
     /// No handler waits for a kind that is neither served nor declared: an optional kind may never be served.
     pub(crate) fn awaited_by(&self, error: &Error) -> Option<Unsynced> {
         if error.downcast_ref::<TookTooLong>().is_some() {
-            // A function that took too long may have waited in a read for a kind of this controller. `waiting_for`
-            // returns the kinds that have not synced, until the workers start.
+            // The limit may have cut off a read, so the kind that the function read is unknown. Before the workers
+            // start, the first kind that the controller itself waits for is taken.
             return self.status.waiting_for().into_iter().next();
         }
         let unsynced = unsynced_in(error.source())?;
@@ -54,8 +54,8 @@ impl<K: Object, P: ControllerTarget> HandledEvent<'_, K, P> {
         let synced = self.sink.client.cache().first_sync(&unsynced.kind);
         let mut synced = pin!(synced);
         while timeout(REMINDERS, &mut synced).await.is_err() {
-            // While a controller waits for the first syncs of its kinds, its own log lines and its status name these
-            // kinds.
+            // While a controller waits for the first syncs of its own kinds, its log lines and its status name these
+            // kinds, so the handler logs nothing.
             if !self.sink.status.is_waiting() {
                 self.remind(unsynced);
             }

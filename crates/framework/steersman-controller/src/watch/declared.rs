@@ -103,7 +103,7 @@ type BeginSource<W, P> =
 // === impl Watch ===
 
 impl<W: Object, P: ControllerTarget, C> Watch<WatchedKind<W, P, C>> {
-    /// Adds a predicate that an event must pass, besides earlier ones. By default all events pass. In
+    /// Adds a predicate. An event must pass all added predicates; without a predicate all events pass. In
     /// controller-runtime: `builder.WithPredicates`.
     ///
     /// ```
@@ -168,7 +168,7 @@ impl<W: Object> Watch<WatchedKind<W, Keyed<Request>>> {
 }
 
 impl<W: Object, P: ControllerTarget> Watch<WatchedObjects<W, P>> {
-    /// Adds a predicate that an event must pass, besides earlier ones. An object of a channel counts as a creation.
+    /// Adds a predicate. An event must pass all added predicates. An object of a channel counts as a creation.
     pub fn filter(mut self, predicate: impl Predicate<W>) -> Self {
         self.source.route.filter(predicate);
         self

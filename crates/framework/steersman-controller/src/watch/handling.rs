@@ -39,8 +39,8 @@ impl<R: RequestKey> Sink<R> {
         self.handle_caused(route, event, cause_of(event)).await;
     }
 
-    /// Handles an event as [`handle`](Self::handle) does, but with `cause` as the cause of its requests instead of the
-    /// cause that follows from the origin of the event.
+    /// Handles an event as [`handle`](Self::handle) does, but gives its requests the cause `cause`. The origin of the
+    /// event would give another cause: an object of a channel counts as a live event.
     pub(crate) async fn handle_caused<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,

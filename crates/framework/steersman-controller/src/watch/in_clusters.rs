@@ -28,7 +28,7 @@ pub(crate) trait AnyClusterWatch<R: RequestKey>: Send + Sync {
 
     fn declare(&self, cache: &Cache) -> Result<(), Error>;
 
-    /// Subscribes to the kind in one cluster, and returns one task per subscription.
+    /// Subscribes to the kind in one cluster, and returns one task per subscription to read its events.
     fn start(&self, member: &ClusterMember, sink: &Sink<R>) -> Result<Vec<Pump>, Error>;
 }
 
@@ -48,7 +48,8 @@ pub(crate) async fn follow<R: RequestKey>(
             Some(member) = added.next() => {
                 spawn(&mut pumps, follow_one(Arc::clone(&watch), member, sink.clone()).boxed());
             }
-            // Panics of the user's closures are caught before (CTRL-6). Any other panic of a watch ends the controller.
+            // CTRL-6: panics of the user's closures are caught elsewhere. Any other panic of a watch ends the
+            // controller.
             Some(end) = pumps.join_next(), if !pumps.is_empty() => {
                 if let Some(Ok(panic)) = end.err().map(JoinError::try_into_panic) {
                     resume_unwind(panic);
@@ -59,7 +60,7 @@ pub(crate) async fn follow<R: RequestKey>(
     }
 }
 
-/// Spawns a task. It is not generic, so that an operator does not compile tokio's tasks for the type of its requests.
+/// Spawns a task. Not generic, so that an operator does not compile tokio's tasks once for each type of requests.
 fn spawn(pumps: &mut JoinSet<()>, run: BoxFuture<'static, ()>) {
     pumps.spawn(run);
 }

@@ -21,7 +21,7 @@ use crate::request::RequestKey;
 use crate::watch::followed_namespaces::FollowedNamespaces;
 use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 
-/// The time between two questions to the server about the kind, before jitter.
+/// The time between two questions to the server whether it serves the kind, before jitter.
 const PAUSE: Duration = Duration::from_secs(30);
 
 pub(crate) struct OptionalWatch<K: Object, P: ControllerTarget>(pub(crate) EventRoute<K, P>);
@@ -116,8 +116,8 @@ async fn watch_while_served<K: Object, P: ControllerTarget>(
     };
     gone.cancel();
     while pumps.next().await.is_some() {}
-    // SRC-4: the objects that the cache still holds count as deleted, except those of a namespace that was removed from
-    // the cache, which still exist (CTRL-42).
+    // SRC-4: the objects that the cache still holds count as deleted, except objects of a namespace that was removed
+    // from the cache: they still exist (CTRL-42).
     for informer in held
         .informers()
         .filter(|informer| !informer.has_left_scope())
@@ -134,7 +134,7 @@ async fn watch_while_served<K: Object, P: ControllerTarget>(
 // === impl OptionalEvents ===
 
 impl<K: Object, P: ControllerTarget> OptionalEvents<K, P> {
-    /// Handles the events of one subscription until its informer ends, or `gone` fires and no delivery waits.
+    /// Handles the events of one subscription until its informer ends, or `gone` fires and no event waits any more.
     async fn pump(&self, mut subscription: Subscription<K>, gone: &CancellationToken) {
         loop {
             let is_empty = subscription.waiting() == 0;
@@ -220,8 +220,8 @@ impl ServedKind {
         }
     }
 
-    /// Waits until an informer fails because the kind is no longer served, and the server says so when asked. If the
-    /// server does not answer, the wait goes on.
+    /// Waits until an informer fails because the kind is not served, and the server confirms that. Without an answer of
+    /// the server, the wait goes on.
     async fn end<K: Object>(&mut self, held: &HeldInformers<K>) {
         loop {
             // `select_all` panics without futures, but a kind has at least one informer.
@@ -268,7 +268,7 @@ async fn not_served<K: Object>(informer: &Informer<K>) {
         .await
         .is_err()
     {
-        // The informer has ended. Its subscription reports that, so this future never resolves.
+        // The informer has ended. The task that reads its subscription notices that, so this future never resolves.
         pending::<()>().await;
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Kept<R> {
     pub(crate) next_in: Option<Duration>,
 }
 
-/// The largest number of recent reconciles that are kept.
+/// The largest number of recent reconciles that are kept, to bound their memory.
 const MOST: usize = 64;
 
 impl<R: RequestKey> RecentReconciles<R> {

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// The upper limit, in bytes, of the kept answers of one client and all its copies together: 4 MiB.
+/// The largest size, in bytes, of all kept answers of one client and its copies together: 4 MiB.
 const MOST_BYTES: usize = 4 << 20;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AnswerBudget(Arc<AtomicUsize>);
 
-/// The object in the server's answer to a write, as JSON. Clones share the bytes, which count in the budget until the
-/// last clone is dropped.
+/// The object in the server's answer to a write, as JSON. All clones share the bytes, which count in the budget until
+/// the last clone is dropped.
 #[derive(Clone, derive_more::Debug)]
 // The bytes are not printed, because the object may be a Secret.
 #[debug("KeptAnswer({} bytes)", _0.body.len())]

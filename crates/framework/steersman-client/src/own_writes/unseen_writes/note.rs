@@ -7,14 +7,14 @@ use steersman_object::{ObjectKey, ResourceVersion};
 
 use super::{KeptAnswer, WriterHash};
 
-/// The known writes of one object by one request key, which later reads of that key must see. The fields tell what the
-/// server has done; the informer shows the same only later.
+/// The known writes of one object by one request key. Later reads of that key must see them. The fields describe the
+/// state on the server, which the informer shows only later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) key: ObjectKey,
-    /// The uid of the written object; `None` if only its absence is known.
+    /// The uid of the written object; `None` if only the absence of the object is known.
     pub(super) uid: Option<String>,
-    /// The newest resource version of the object that the server stored, if one is known.
+    /// The newest resource version of the object that the server stored; `None` if no version is known.
     pub(super) version: Option<ResourceVersion>,
     /// Whether the object of `uid` was deleted after `version`.
     pub(super) deleted: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Note {
     pub(super) absent: Option<ResourceVersion>,
     /// The object at `version`, from the server's answer to the write; `None` if the answer was not kept.
     pub(super) answer: Option<KeptAnswer>,
-    /// The time at which a read first waited for these writes; `None` if no read has waited yet.
+    /// The time at which a read first began to wait for these writes; `None` if no read has waited yet.
     pub(super) awaited: Option<Instant>,
     pub(super) serial: u64,
     pub(crate) writer: WriterHash,
@@ -48,7 +48,7 @@ impl Note {
     }
 
     /// Returns whether an informer in this state has seen the writes, because it has reached their version or a later
-    /// one (RYOW-2). The note can then be forgotten.
+    /// version (RYOW-2). The note can then be forgotten.
     pub(crate) fn is_seen(&self, has: &KeyState) -> bool {
         let absent = self.absent.as_ref();
         self.is_shown(has) && absent.is_none_or(|at| has.has_reached(at))
@@ -60,8 +60,8 @@ impl Note {
     /// be deleted again.
     pub(crate) fn is_shown(&self, has: &KeyState) -> bool {
         let has_reached = |version| has.has_reached(version);
-        // A stored object with another uid either replaced the written object, which is then gone, or preceded it. In
-        // the second case the informer has not reached the write, so the check of `version` or `absent` is false.
+        // A stored object with another uid is either newer than the written object, which is then gone, or older. If it
+        // is older, the informer has not reached the write, so the check of `version` or `absent` is false.
         let is_gone = has.stored.as_ref().is_none_or(|stored| {
             stored.is_deleting && !self.is_final || Some(&stored.uid) != self.uid.as_ref()
         });
@@ -81,12 +81,12 @@ impl Note {
             (Some(a), Some(b)) => a.is_at_least(b),
             _ => false,
         };
-        // The known note is of a later write, or the object was absent later, so reads need not wait for this earlier
-        // write.
+        // The known note is of a later write, or the object was absent later: reads wait for that state, and not for
+        // this earlier write.
         if is_newer(&known.version, &self.version) || is_newer(&known.absent, &self.version) {
             return None;
         }
-        // An object with a deleted uid never exists again, so a delete of this uid that is already known still counts.
+        // An object with a deleted uid never exists again, so a known delete of this uid stays true.
         self.deleted = known.deleted && known.uid == self.uid;
         self.is_final = self.deleted && known.is_final;
         self.absent.clone_from(&known.absent);
@@ -94,9 +94,9 @@ impl Note {
     }
 
     /// Makes this the note of a deleted object, merged with the `known` note of its key; `at` is a version at which the
-    /// object existed, if one is known. The informer must still reach the version in `known`, because an object that it
-    /// never received does not count as gone, and must pass `at`, because the object may still arrive and be deleted
-    /// again (RYOW-9).
+    /// object existed, if such a version is known. The informer must still reach the version in `known`, because an
+    /// object that it never received does not count as gone, and must pass `at`, because the object may still arrive
+    /// and be deleted again (RYOW-9).
     pub(super) fn gone(mut self, known: Option<&Self>, at: Option<ResourceVersion>) -> Self {
         let before = known.filter(|known| known.uid == self.uid);
         self.version = before.and_then(|known| known.version.clone());

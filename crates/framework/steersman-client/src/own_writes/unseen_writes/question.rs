@@ -1,4 +1,4 @@
-//! Machine: the writes with an unknown result (questions), which the server is asked about before the cache is read.
+//! Machine: the writes with an unknown result (questions). The server is asked about them before the cache is read.
 
 use std::time::{Duration, Instant};
 
@@ -6,46 +6,45 @@ use steersman_object::{ObjectKey, ResourceVersion};
 
 use super::{Read, WriterHash, is_within};
 
-/// The time after which a write with an unknown result may be forgotten without an answer. A server ends a request
-/// after a minute, and an informer that follows the server has seen the result long before this time is over, so the
-/// cache then shows it.
+/// The time after which a write with an unknown result may be forgotten without asking the server. A server ends a
+/// request after a minute, so an informer that follows the server has seen the result long before this time is over.
 pub(super) const UNKNOWN_FOR: Duration = Duration::from_secs(3600);
-/// The number of characters of `generateName` that a generated name keeps; the server appends a random suffix
+/// The number of characters of `generateName` that a generated name begins with; the server appends a random suffix
 /// (apiserver, `names.MaxGeneratedNameLength`).
 const GENERATED_FROM: usize = 58;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UncertainObject {
     Object(ObjectKey),
-    /// An object with a name that the server generated and that is unknown, because the answer was lost: its name
-    /// begins with `prefix`.
+    /// An object with a name that the server has generated: the answer was lost, so only the beginning of the name,
+    /// `prefix`, is known.
     Generated {
         namespace: Option<String>,
         prefix: String,
     },
 }
 
-/// A write with an unknown result, which later reads must see. It is remembered until the server was asked about it
-/// (RYOW-3), or until the informer has reached the version of the write, if this version is known (RYOW-8).
+/// A write with an unknown result, which later reads must see. It is remembered until the server has been asked about
+/// it (RYOW-3), or until the informer has reached the version of the write, if that version is known (RYOW-8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) subject: UncertainObject,
     pub(crate) writer: WriterHash,
-    /// The resource version that the write gave the object, if known. An informer that has reached this version shows
-    /// the result.
+    /// The resource version that the write gave the object; `None` if it is unknown. An informer that has reached this
+    /// version shows the result of the write.
     pub(crate) version: Option<ResourceVersion>,
     pub(super) since: Instant,
     pub(super) serial: u64,
 }
 
 impl Question {
-    /// Returns whether the write is so old that the server need not be asked about its result any more.
+    /// Returns whether the write is so old that a cache that follows the server has certainly seen its result.
     pub(super) fn is_old(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.since) >= UNKNOWN_FOR
     }
 
-    /// Merges the questions about two writes to the same object. The result has the newer version, or none if one write
-    /// has none, because no version of the cache tells then that it shows both writes.
+    /// Merges the questions about two writes to the same object. The result has the newer of the two versions. It has
+    /// no version if one of the writes has none: no version then proves that the cache shows both writes.
     pub(super) fn joined(mut self, known: &Self) -> Self {
         let newer = |a: &ResourceVersion, b: &ResourceVersion| match a.is_at_least(b) {
             true => a.clone(),
@@ -93,7 +92,7 @@ impl UncertainObject {
     }
 
     /// Returns whether a read could show the result of a write to this object. The selectors of a list are not
-    /// considered, because the write may have changed what they match.
+    /// considered, because the write may have changed whether they select the object.
     pub(super) fn concerns(&self, read: Read<'_>) -> bool {
         match read {
             Read::Object(key) => self.could_be(key),

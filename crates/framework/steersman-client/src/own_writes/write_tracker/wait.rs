@@ -11,10 +11,10 @@ use crate::options::ClientOptions;
 use crate::own_writes::unseen_writes::{Note, Read};
 
 pub(crate) enum WaitOutcome {
-    /// The cache shows every write that the read must see. The objects of the list are absent from the server and the
-    /// cache; a result that is read afterwards is valid if they [stayed absent](WriteTracker::still_hold).
+    /// The cache shows every write that the read must see. The listed objects are absent from the server and from the
+    /// cache; the read is valid only if they [stay absent](WriteTracker::still_hold) until the cache has been read.
     Cache(Vec<Unstored>),
-    /// The cache did not show the writes of the list before the time limit.
+    /// The cache did not show these writes before the time limit.
     Late(Vec<Note>),
 }
 
@@ -29,15 +29,14 @@ pub(super) enum InformerProgress {
     /// No read has to wait for the write any more: the informer has seen it, fails before its first sync, or no longer
     /// runs.
     Over,
-    /// The object is absent from the server, and the informer, which has applied this version, does not store the
-    /// object.
+    /// The object is absent from the server, and the informer, which has applied this version, does not store it.
     Unstored(ResourceVersion),
     Pending,
 }
 
 impl WriteTracker {
-    /// Waits until the cache has seen the writes in `notes`, which [`owed`](Self::owed) returned, or their time limit
-    /// is over. Cancel safe.
+    /// Waits until the cache has seen the writes in `notes`, which come from [`owed`](Self::owed), or until the time
+    /// limit of a write is over. Cancel safe.
     pub(crate) async fn wait(
         &self,
         options: &ClientOptions,
@@ -83,8 +82,8 @@ impl WriteTracker {
         }
     }
 
-    /// Returns whether the informers have not advanced since the `unstored` objects were found absent, so that a result
-    /// that was read since then shows none of these objects.
+    /// Returns whether the informers have not advanced since the `unstored` objects were found absent. If so, a result
+    /// that was read in between shows none of these objects.
     pub(crate) fn still_hold(&self, gvk: &Gvk, unstored: &[Unstored]) -> bool {
         unstored.iter().all(|Unstored { note, applied }| {
             let has = self.key_state(gvk, &note.key);
@@ -92,8 +91,8 @@ impl WriteTracker {
         })
     }
 
-    /// Splits the writes into those to absent objects and those that a read waits for, and drops those that no read
-    /// waits for any more.
+    /// Splits the writes into writes to objects that are absent, and writes that a read waits for. Drops the writes
+    /// that no read waits for any more.
     fn sorted(&self, gvk: &Gvk, notes: Vec<Note>) -> (Vec<Unstored>, Vec<Note>) {
         let (mut unstored, mut pending) = (Vec::new(), Vec::new());
         for note in notes {
@@ -107,7 +106,7 @@ impl WriteTracker {
     }
 
     /// Waits until the cache has seen the writes in `notes`. If the time limit of some writes is over, returns false
-    /// and leaves only these in `notes`. The waits of earlier reads for a write count towards its limit (RYOW-5).
+    /// and leaves only these writes in `notes`. The waits of earlier reads count towards the limit of a write (RYOW-5).
     async fn wait_until(&self, gvk: &Gvk, notes: &mut Vec<Note>, most: Duration) -> bool {
         loop {
             let now = Instant::now().into_std();
@@ -134,7 +133,7 @@ impl WriteTracker {
     }
 
     async fn until_over(&self, gvk: &Gvk, note: &Note) {
-        // The informer is looked up each time, because a kind may be removed from the cache and started again.
+        // The informer is looked up each time, because its kind may be removed from the cache and watched again.
         while let Some(untyped) = self.cache.untyped_of(gvk, &note.key) {
             // The subscription is made before the check, so that a change between the check and the wait ends the wait.
             let mut applied = untyped.applied();

@@ -15,13 +15,13 @@ pub(crate) type ListFields = BTreeMap<&'static str, FieldType>;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FieldType {
-    /// A list that merges by the value of the field `key` of its elements. `items` is the type of the elements, and
-    /// empty if it has no merged lists.
+    /// A list that merges by the field `key` of its elements. `items` is the type of the elements, or empty if that
+    /// type has no merged lists.
     Keyed {
         key: &'static str,
         items: &'static str,
     },
-    /// A list of single values, which merges by value.
+    /// A list of single values that merges by value: each value is an element of its own.
     Union,
     /// A struct: the name of its type in the table of `lists.txt`.
     Struct(&'static str),
@@ -33,15 +33,15 @@ struct ListTypes {
     kinds: BTreeMap<(&'static str, &'static str), &'static str>,
 }
 
-/// Returns the fields of one of Kubernetes' own kinds that are or contain merged lists; `None` for other kinds, because
-/// the server does not merge their lists by key.
+/// Returns the fields of one of Kubernetes' own kinds that are, or contain, merged lists. `None` for other kinds,
+/// because the server does not merge their lists by key.
 pub(crate) fn fields_of(kind: &Kind) -> Option<&'static ListFields> {
     let gvk = kind.gvk();
     let kinds = &table().kinds;
     fields(kinds.get(&(gvk.api_version().as_str(), gvk.kind()))?)
 }
 
-/// Returns the fields of the type with this name that are or contain merged lists, if it has such fields.
+/// Returns the fields of the type with this name that are, or contain, merged lists; `None` if it has no such fields.
 pub(crate) fn fields(name: &str) -> Option<&'static ListFields> {
     table().types.get(name)
 }

@@ -31,7 +31,7 @@ pub struct Pages<K> {
     api: Option<Api<K>>,
 }
 
-/// One page of a live list, with the objects that decode and those that do not. Returned by [`Pages::next_page`].
+/// One page of a live list: the objects that decode, and the objects that do not. [`Pages::next_page`] returns it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Page<K> {
@@ -41,7 +41,7 @@ pub struct Page<K> {
     pub malformed: Vec<Malformed>,
     /// The resource version of the list, the same on all consistent pages.
     pub version: ResourceVersion,
-    /// The number of objects on the following pages, if the server tells it.
+    /// The number of objects on the following pages; `None` if the server does not report it.
     pub remaining: Option<u64>,
     /// Whether the page has the version of the first page. False only on pages after an expired version, with
     /// [`Pages::inconsistent`].
@@ -69,15 +69,15 @@ impl<K: Object> Pages<K> {
         }
     }
 
-    /// Sets whether the list continues at the newest version after its version has expired, behind the last object that
-    /// was returned. Objects that changed in between may be missing or appear twice; [`Page::consistent`] is false from
-    /// then on. Off by default.
+    /// Sets whether the list continues after its version has expired: at the newest version, behind the last returned
+    /// object. Objects that changed in between may be missing or appear twice; [`Page::consistent`] is false from then
+    /// on. Off by default.
     pub fn inconsistent(mut self, may_be: bool) -> Self {
         self.may_be_inconsistent = may_be;
         self
     }
 
-    /// Requests the next page; returns `None` after the last.
+    /// Requests the next page; returns `None` after the last page.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl<K: Object> Pages<K> {
         Ok(None)
     }
 
-    /// Returns the pages as a stream, which ends with the first error.
+    /// Returns the pages as a stream that ends with the first error.
     #[must_use]
     pub fn into_stream(self) -> BoxStream<'static, Result<Page<K>, Error>> {
         stream::unfold(Some(self), |pages| async {
@@ -120,7 +120,7 @@ impl<K: Object> Pages<K> {
         .boxed()
     }
 
-    /// Returns the objects as a stream, which ends with the first error. An object that does not decode is an error
+    /// Returns the objects as a stream that ends with the first error. An object that does not decode is an error
     /// unless [`ListOptions::skip_malformed`] is set.
     #[must_use]
     pub fn into_objects(self) -> BoxStream<'static, Result<K, Error>> {
@@ -139,8 +139,7 @@ impl<K: Object> Pages<K> {
             };
             stream::iter(objects)
         });
-        // Ends the stream after the first error. Without this, the next page would follow an object that does not
-        // decode.
+        // After an object that does not decode, the stream would go on with the next page. So the end is recorded here.
         let until_error = objects.scan(false, |ended, object| {
             let over = std::mem::replace(ended, object.is_err());
             std::future::ready((!over).then_some(object))
@@ -169,8 +168,8 @@ impl<K: Object> Pages<K> {
         })
     }
 
-    /// If inconsistent pages are allowed, continues with the new token that the server sends with the error that the
-    /// old continue token has expired. Returns whether the list continues.
+    /// If inconsistent pages are allowed, continues the list with the new continue token in the server's error about
+    /// the expired token. Returns whether the list continues.
     fn continue_inconsistently(&mut self, error: &steersman_api::Error) -> bool {
         let metadata = error.status().and_then(|status| status.metadata.as_ref());
         let token = metadata.and_then(|metadata| metadata.continue_.clone());

@@ -49,7 +49,7 @@ enum PollDelivery<K: Object> {
 
 struct Returned<T> {
     call: PollCall,
-    /// The state of the object when the call began.
+    /// The last state of the object when the call began, to notice a state that the reconciler has set since (SRC-7).
     before: Option<Arc<T>>,
     /// The state that the function returned; `None` if the object, or its namespace in the cache, does not exist any
     /// more.
@@ -106,7 +106,7 @@ where
                 Some(returned) = calls.next(), if !calls.is_empty() => self.end(returned),
                 () = at(self.schedule.deadline()) => {}
                 // CTRL-42: namespaces were added to the cache or removed from it. The poll subscribes to the added
-                // ones.
+                // namespaces.
                 _ = changes.changed() => is_stopped = !self.subscribe(),
             }
             tokio::task::coop::consume_budget().await;
@@ -114,8 +114,8 @@ where
         PumpEnd::Stopped { kind: self.kind }
     }
 
-    /// Subscribes to the informers of namespaces without a subscription. Returns false if the cache gives no informers,
-    /// as after its end.
+    /// Subscribes to the informers of namespaces without a subscription. Returns false if the cache has stopped and
+    /// gives no informers.
     fn subscribe(&mut self) -> bool {
         let Ok(informers) = self.cache.informers_by_namespace::<K>(&self.kind) else {
             return false;
@@ -226,8 +226,8 @@ where
         }
     }
 
-    /// Stores the state that a call returned, and requests the object if the state differs from the last one. Returns
-    /// whether it differs, or an error if the comparison panicked.
+    /// Stores the state that a call returned, and requests the object if the state differs from the previous state.
+    /// Returns whether it differs, or an error if the comparison panicked.
     fn put(&self, key: &ObjectKey, before: Option<&Arc<T>>, state: T) -> Result<bool, Error> {
         let put = || self.results.put(key, before, state);
         let is_changed =

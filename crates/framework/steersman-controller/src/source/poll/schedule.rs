@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use steersman_object::{Jitter, ObjectKey};
 
-/// The longest time until the next call for an object with consecutive failures, as a multiple of the interval.
+/// The longest time between calls for an object that fail, as a multiple of the interval. The time doubles up to it.
 const MOST_INTERVALS: u32 = 8;
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct PollSchedule {
     objects: HashMap<ObjectKey, Polled>,
     /// The objects that wait for a call, in the order of the times of these calls.
     due: BTreeMap<PollSlot, ObjectKey>,
-    /// The last number that was given to an object or to a time in `due`.
+    /// The last number given to a [`PollSlot`]; the number of an object's first slot is the id of the object.
     last_id: u64,
     /// The number of calls in progress.
     running: usize,
@@ -41,7 +41,7 @@ enum CallState {
         /// Whether the object changed during the call, so that the next call follows at once.
         again: bool,
     },
-    /// The time of the next call is beyond the range of the clock.
+    /// No call follows, because the time of the next call is beyond the range of the clock.
     Never,
 }
 
