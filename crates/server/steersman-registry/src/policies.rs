@@ -1,4 +1,4 @@
-//! Room: admission policies and webhooks in compiled form, and the knowledge whether the server has any.
+//! Room: admission policies and webhooks in compiled form, and flags that say whether the server has any of them.
 
 pub(crate) mod presence;
 pub(crate) mod policy;

@@ -17,16 +17,16 @@ use super::actions::turn_context::TurnTime;
 use super::handle::{SharedSimulator, Simulator};
 use super::machine::NextTurn;
 
-/// Approximate maximum of writes per turn. Then the lock is released, so that requests get access (PLAY-7).
+/// Approximate maximum number of writes per turn. Between turns, requests get the registry's lock (PLAY-7).
 const WRITES_PER_TURN: usize = 64;
 
-/// From this number of changed objects on, they are serialised and freed on a blocking thread, not in this task.
+/// From this number of changed objects on, a blocking thread serialises and frees them, so that no turn has to wait.
 const BACKGROUND_MIN: usize = 16;
 
-/// Maximum number of changed objects that wait until the blocking thread is free (SRV-STORE-7).
+/// Maximum number of changed objects that wait for the blocking thread: decoded, they use memory (SRV-STORE-7).
 const UNFINISHED_MAX: usize = 512;
 
-/// After this many turns in a row that panic, the next turn waits for a change of the store.
+/// Number of turns that may panic in a row. Then the next turn waits for a change, so that the task does not spin.
 const MAX_PANICS: u32 = 16;
 
 /// What the simulator needs of the server: its time, its changes, and access to its registry.
@@ -55,7 +55,7 @@ pub fn start<S: PlayedServer>(simulator: &Simulator, server: &Arc<S>, stop: &Can
     if shared.is_driven.swap(true, Ordering::AcqRel) {
         return;
     }
-    // Another task may have driven the simulator before, so its clock goes on from the time of the last turn.
+    // Another task may have driven the simulator before: the simulator's clock continues where that task stopped.
     let driver = DriverGuard {
         shared: Arc::clone(shared),
         base: shared.machine.lock().tick(),
@@ -64,7 +64,7 @@ pub fn start<S: PlayedServer>(simulator: &Simulator, server: &Arc<S>, stop: &Can
     runtime.spawn(run(driver, Arc::downgrade(server), stop.clone()));
 }
 
-/// The exclusive right of one task to drive the simulator. It is given up when the task or its runtime ends.
+/// The exclusive right of one task to drive the simulator. The end of the task or of its runtime drops the guard.
 struct DriverGuard {
     shared: Arc<SharedSimulator>,
     /// The time on the simulator's clock at which this task began to drive it.
@@ -103,7 +103,7 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
             () = stop.cancelled() => return,
             () = now.caught_up() => {}
         }
-        // A panic ends only this turn: its object is skipped until it changes, and others are processed (PLAY-6).
+        // A panic ends only this turn: the object that caused it waits for its next change, others are next (PLAY-6).
         let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &*now, driver.tick())));
         drop(now);
         panics = if played.is_ok() { 0 } else { panics + 1 };
@@ -153,7 +153,7 @@ fn turn<S: PlayedServer>(
     })
 }
 
-/// The work that the simulator's writes left, such as serialising objects. A blocking thread does it.
+/// The work that the simulator's writes leave for later: serialising new objects, and dropping old ones.
 #[derive(Default)]
 struct Unfinished {
     left: AfterWrites,
@@ -162,8 +162,8 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    /// Adds the work of a turn. While the blocking task is busy, the work waits, but not that of more than
-    /// `UNFINISHED_MAX` objects.
+    /// Adds the work of a turn. While the blocking task is busy, the work waits, until there are more than
+    /// `UNFINISHED_MAX` objects: then it is done in this task.
     fn add(&mut self, left: AfterWrites) {
         self.left.append(left);
         if !self.is_busy() || self.left.len() > UNFINISHED_MAX {
@@ -171,8 +171,8 @@ impl Unfinished {
         }
     }
 
-    /// Does the waiting work, much work in a blocking task. Tokio's paused clock does not advance before that task
-    /// ends.
+    /// Does the waiting work: for many objects in a blocking task, which holds tokio's paused clock until it ends;
+    /// otherwise, or while such a task runs, in this task.
     fn finish(&mut self) {
         let left = std::mem::take(&mut self.left);
         if left.len() < BACKGROUND_MIN || self.is_busy() {

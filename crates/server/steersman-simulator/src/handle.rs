@@ -23,7 +23,7 @@ pub(super) struct SharedSimulator {
     /// The state of the simulator between turns. Its clock stands still while no task drives it.
     pub(super) machine: Mutex<Machine>,
     pub(super) settings: Mutex<PlayerSettings>,
-    /// Wakes the driving task when a setting changed, without a change of the store.
+    /// Wakes the driving task after a change of the settings, which is no change of the store.
     pub(super) wake_up: Notify,
     pub(super) is_driven: AtomicBool,
     /// Whether any simulated part acts in the driving task; some parts act within requests only.
@@ -63,7 +63,7 @@ impl Simulator {
         }
     }
 
-    /// Makes all Pods fail, present and future, that a label selector matches. An empty selector matches every Pod, and
+    /// Makes the Pods fail that a label selector matches, also Pods created later. An empty selector matches every Pod,
     /// an empty namespace means every namespace. If several calls match a Pod, the newest wins; all win over the Pod's
     /// annotation `play.steersman/pod-failure`.
     ///

@@ -17,7 +17,7 @@ use super::state::work_queue::WorkQueue;
 /// When the driving task runs the next turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextTurn {
-    /// At once, after waiting requests had access to the registry: objects are left in the queue.
+    /// At once, because objects are left in the queue; requests that wait for the registry come first.
     Again,
     /// At this time on the simulator's clock, or earlier if an object changes.
     At(Duration),
@@ -34,7 +34,7 @@ pub(super) struct Machine {
     timers: BTreeSet<(Duration, SimulatedKey)>,
     memory: PlayerMemory,
     has_nodes: bool,
-    /// The time on the simulator's clock at its last turn.
+    /// The time on the simulator's clock at the last turn, or when the last driving task ended.
     tick: Duration,
 }
 
@@ -46,7 +46,7 @@ impl Machine {
         }
     }
 
-    /// Returns the time of the last turn on the simulator's clock, from which another task continues.
+    /// Returns the time on the simulator's clock from which the next driving task continues.
     pub(super) fn tick(&self) -> Duration {
         self.tick
     }
@@ -82,7 +82,7 @@ impl Machine {
         let mut writes = 0;
         let mut seen = None;
         while writes < budget {
-            // Reads all earlier writes first, so that a controller sees the simulator's own last ones (PLAY-2).
+            // Reads all earlier writes first, so that each simulated controller sees its own last writes (PLAY-2).
             if seen != Some(registry.revision()) {
                 seen = Some(registry.revision());
                 let mut update = FactsUpdate {
@@ -148,7 +148,7 @@ impl Machine {
     }
 }
 
-/// Reconciles the object of this turn with the controller of its kind. A deleted object matters only to the controllers
+/// Reconciles the object of `context` with the controller of its kind. A deleted object matters only to the controllers
 /// of Services and PersistentVolumeClaims.
 fn reconcile(context: &mut TurnContext<'_>, played: &Played) {
     let object = context.object();

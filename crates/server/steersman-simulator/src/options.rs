@@ -8,8 +8,8 @@ use steersman_registry::RegistryOptions;
 /// The annotation of a Pod (or of a Pod template) with a value of [`PodFailure`], which makes the Pod fail.
 pub const POD_FAILURE: &str = "play.steersman/pod-failure";
 
-/// The annotation of a Pod (or of a Pod template) with the exit code of its containers, when the Pod completes, fails
-/// or crashes. A Pod with another code than 0 fails. Default: 0, and 1 for a requested failure.
+/// The annotation of a Pod (or of a Pod template) with the exit code of its containers, from 0 to 255, when the Pod
+/// completes, fails or crashes. A Pod with a code other than 0 fails. Default: 0; 1 for a requested failure.
 pub const EXIT_CODE: &str = "play.steersman/exit-code";
 
 /// Declares a method for each field, which sets that field and returns `self`.
@@ -125,7 +125,7 @@ impl Played {
         }
     }
 
-    /// Sets the options of the controllers that act within requests, in the registry and not in the simulator's task.
+    /// Sets in `options` which controllers are simulated within requests: these run in the registry, not in the task.
     pub fn set_controllers(&self, options: &mut RegistryOptions) {
         options.collect_garbage = self.garbage_collection;
         options.end_namespaces = self.namespaces;
@@ -139,8 +139,8 @@ impl Played {
     }
 
     setters! {
-        /// Simulates the garbage collector, within the request that deletes an owner: its dependents are deleted or
-        /// orphaned, or block the deletion.
+        /// Simulates the garbage collector within the request that deletes an owner: the owner's dependents are deleted
+        /// or orphaned, or block the deletion of the owner.
         garbage_collection: bool;
 
         /// Simulates the namespace controller, which empties and removes a deleted namespace: within the request that
@@ -157,7 +157,7 @@ impl Played {
         quotas: bool;
 
         /// Simulates the storage version migrator, if the server serves StorageVersionMigrations. The migrator stores
-        /// the objects of a resource anew, one at a time.
+        /// each object of a resource anew, in the storage version.
         storage_migrations: bool;
 
         /// Simulates the controllers that create a ServiceAccount `default` and, once the server listens, the ConfigMap
@@ -232,7 +232,7 @@ impl Speed {
         self
     }
 
-    /// Returns a duration changed by the jitter of this Pod, which `random` decides.
+    /// Returns `time` changed by at most the fraction `jitter`: shortest for `random` 0, longest for `u64::MAX`.
     pub(super) fn vary(&self, time: Duration, random: u64) -> Duration {
         if self.jitter == 0.0 || time.is_zero() {
             return time;

@@ -17,12 +17,12 @@ use crate::state::verb_state::VerbState;
 use crate::values::items;
 use crate::webhook::{CallResponse, PendingCalls, WebhookCall};
 
-/// Maximum number of further calls of one webhook in one request, if the object has changed after each call. Then the
-/// request gets 409.
+/// Maximum number of times that one webhook is called again in one request, because the object has changed since the
+/// last call. Then the request gets 409: otherwise an object that changes all the time would never let it end.
 const MOST_CHANGES: usize = 5;
 
 /// The state that one verb keeps between its runs: the webhook responses so far, and the warnings. The caller creates
-/// one with `default` for each request, and passes it to every run.
+/// an `Attempt` with `default` for each request, and passes it to every run.
 #[derive(Debug, Default)]
 pub struct Attempt {
     verb_state: VerbState,
@@ -47,7 +47,7 @@ impl Registry {
     ///
     /// # Errors
     /// [`PendingCalls`] if responses of webhooks are missing; the verb has changed nothing. Send the calls, pass each
-    /// response to [`Attempt::learn`], and call this again.
+    /// response to [`Attempt::learn`], and call `attempt` again.
     pub fn attempt<R>(
         &mut self,
         attempt: &mut Attempt,
@@ -66,7 +66,7 @@ impl Registry {
         attempt.verb_state.attended = true;
         attempt.verb_state.conversions = 0;
         std::mem::swap(&mut attempt.verb_state, self.verb_state.get_mut());
-        // Catches a panic of the verb, so that its state is always moved back from the registry to the attempt (SRV-4).
+        // Catches a panic, so that the state of the verb is always moved back from the registry to `attempt` (SRV-4).
         let result = catch_unwind(AssertUnwindSafe(|| verb(self)));
         std::mem::swap(&mut attempt.verb_state, self.verb_state.get_mut());
         self.rng = own;
@@ -79,8 +79,8 @@ impl Registry {
         Err(PendingCalls { calls })
     }
 
-    /// Returns whether the verb runs in [`Self::attempt`], so that its caller can call webhooks. Verbs that the server
-    /// itself or a test calls directly do not.
+    /// Returns whether the verb runs in [`Self::attempt`], so that its caller can call webhooks. Otherwise the server
+    /// itself or a test has called the verb directly, and webhooks are ignored.
     pub(crate) fn is_attended(&self) -> bool {
         self.verb_state.borrow().attended
     }
@@ -96,15 +96,15 @@ impl Registry {
         pinned.unwrap_or_else(|| self.store.revision())
     }
 
-    /// Keeps the revision of a list for its next run, if the list stops for a webhook call.
+    /// Keeps the revision of a list for the next run of the verb, if the list stops for a webhook call.
     pub(crate) fn pin(&self, revision: u64) {
         if self.is_waiting() {
             self.verb_state.borrow_mut().pinned = Some(revision);
         }
     }
 
-    /// Returns the responses to webhook calls, in the order of the calls. If one is missing, records its call and
-    /// fails; the verb must then change nothing and return the error. 409 if the object changed more than
+    /// Returns the responses to webhook calls, in the order of the calls. If responses are missing, records their calls
+    /// and fails; the verb must then change nothing and return the error. 409 if the object changed more than
     /// `MOST_CHANGES` times meanwhile.
     pub(crate) fn answers(
         &self,
@@ -181,8 +181,8 @@ impl Registry {
         found.ok_or_else(|| format!("no endpoints available for service \"{name}\""))
     }
 
-    /// Returns an identifier for the next conversion in this run of the verb: its number. A write converts its object
-    /// several times, and the conversion with the same number in another run is the same one.
+    /// Returns the name of the next conversion in this run of the verb, to count its webhook calls (`MOST_CHANGES`).
+    /// The name is a number, because a write converts its object several times.
     pub(crate) fn next_conversion(&self) -> String {
         let mut verb_state = self.verb_state.borrow_mut();
         verb_state.conversions += 1;
@@ -202,7 +202,8 @@ impl Registry {
         self.verb_state.borrow_mut().warnings.note_unknown(fields);
     }
 
-    /// Returns and clears the recorded warnings, with `true` if the body of the request was decoded.
+    /// Returns and clears the recorded warnings. `true`: the body of the request was decoded, and the warnings contain
+    /// its unknown fields.
     pub fn take_warnings(&self) -> (bool, Vec<String>) {
         self.verb_state.borrow_mut().warnings.take()
     }

@@ -112,7 +112,7 @@ impl<'a> WriteAdmission<'a> {
 }
 
 fn shown_options(kind: &str, options: &impl Serialize) -> Value {
-    // Never falls back to the default: serialising fails only for map keys that are not strings, and options have none.
+    // Never falls back to the default: serialising fails only for map keys that are not strings; options have no map.
     let mut shown = serde_json::to_value(options).unwrap_or_default();
     shown["kind"] = kind.into();
     shown["apiVersion"] = "meta.k8s.io/v1".into();

@@ -48,7 +48,7 @@ impl Registry {
     }
 
     /// Returns the resource of a write in the version that a rule of the webhook names. This may be another version
-    /// than that of the request, unless `matchPolicy` is `Exact`. `None` if no rule matches.
+    /// than the version of the request, unless `matchPolicy` is `Exact`. `None` if no rule matches.
     pub(crate) fn matched(
         &self,
         hook: &RegisteredWebhook,

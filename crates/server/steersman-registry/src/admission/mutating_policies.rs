@@ -53,9 +53,9 @@ impl Reinvocation {
 }
 
 impl Registry {
-    /// Lets the mutating policies change an object, in `round` 0 or, for those that run a second time, 1. Returns
-    /// whether the object changed; it then has its defaults again. If policies refuse, fails with one 403 about all of
-    /// them, with the message of the first.
+    /// Lets the mutating policies change an object: in `round` 0 all policies, in `round` 1 those that run a second
+    /// time. Returns whether the object changed; a changed object has its defaults again. If policies refuse, fails
+    /// with one 403 about all of them, with the message of the first.
     pub(crate) fn admit_changes(
         &self,
         admission: &WriteAdmission<'_>,
@@ -71,7 +71,7 @@ impl Registry {
         drop(compiled);
         let mut denials: Vec<Denial> = Vec::new();
         let mut cases = Vec::new();
-        // Policies are matched with the object as it was before the first of them changed it.
+        // Matches all policies with the object before the first change; their match conditions see the earlier changes.
         for found in self.cases(&policies, admission, (Some(&*object), old))? {
             match found {
                 Ok(case) => cases.push(case),
@@ -223,8 +223,8 @@ fn refusal(admission: &WriteAdmission<'_>, object: &Value, denials: Vec<Denial>)
     refusal
 }
 
-/// Decodes `after`, an object that a webhook or a policy has changed, and sets its defaults. Fails with a message if it
-/// is no object of the resource. If it has no managedFields, it keeps those of `before`.
+/// Decodes `after`, an object that a webhook or a policy has changed, and sets its defaults. Without managedFields,
+/// `after` gets those of `before`. Fails with a message if `after` is no object of the resource.
 pub(crate) fn decode(
     resource: &Resource,
     after: &mut Value,

@@ -1,4 +1,4 @@
-//! Words: the progress of the mutating policies and webhooks of one write, which a stopped verb keeps.
+//! Words: the progress of the mutating policies and webhooks of one write; a verb that stops for a call keeps it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(crate) struct MutationProgress {
     pub(crate) round: usize,
     /// Whether the mutating policies have run in the current round; they run before the webhooks.
     pub(crate) has_policies: bool,
-    /// The index, in the list of mutating webhooks, of the next one to call in the current round.
+    /// The index, in the list of mutating webhooks, of the next webhook to call in the current round.
     pub(crate) next: usize,
     /// The webhook call for which the last run of the verb stopped; `None` if it did not stop for a call.
     pub(crate) asked: Option<AskedHook>,

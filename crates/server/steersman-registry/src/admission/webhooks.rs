@@ -26,8 +26,8 @@ impl Registry {
         self.catalogue.converts || self.presence.webhooks
     }
 
-    /// Returns all mutating or all validating webhooks, sorted by the names of their configurations; none for a write
-    /// that calls no webhooks, because its caller cannot or its resource is exempt.
+    /// Returns all mutating or all validating webhooks, sorted by the names of their configurations. Empty for a write
+    /// that calls no webhooks, because the verb's caller cannot call them or the resource is exempt.
     fn hooks(&self, mutating: bool, admission: &WriteAdmission<'_>) -> Arc<Vec<RegisteredWebhook>> {
         if !self.is_attended() || admission.is_exempt() {
             return Arc::default();

@@ -28,8 +28,8 @@ enum OwnerState {
 }
 
 impl Registry {
-    /// Processes one object of the queue: deletes it, if none of its owners exists; if it is a deleted owner, orphans
-    /// its dependents or waits for their deletion (upstream: `attemptToDeleteItem`, `attemptToOrphanWorker`).
+    /// Processes an object in the queue of the collector: deletes it if all its owners are gone. Orphans the dependents
+    /// of a deleted owner, or waits for their deletion (`attemptToDeleteItem`, `attemptToOrphanWorker`).
     pub(crate) fn attempt_collection(&mut self, at: &Address) {
         let (storage, namespace, name) = at;
         let Some(found) = self.store.get(storage, namespace, name).cloned() else {

@@ -73,7 +73,7 @@ impl Registry {
 }
 
 /// Returns false only if a ClusterRole has no `aggregationRule`. Searches the bytes of the role and does not decode it,
-/// because nearly all roles have none.
+/// because nearly all roles lack this field.
 fn may_aggregate(role: &Stored) -> bool {
     if !role.is_serialised() {
         return role.lean().get("aggregationRule").is_some();

@@ -17,7 +17,7 @@ use crate::requests::metadata;
 use crate::state::registry::Registry;
 use crate::values::{items, items_mut, text};
 
-/// The name of the ServiceAccount that every namespace has, and that a Pod gets if it names none.
+/// The name of the ServiceAccount that every namespace has, and that a Pod gets by default.
 const DEFAULT: &str = "default";
 
 /// The name of the ConfigMap with the certificate authority by which Pods verify the server.
@@ -36,8 +36,8 @@ const VOLUME: &str = "kube-api-access-";
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 impl Registry {
-    /// Called after each write or deletion: if it is of a namespace, or of its ServiceAccount or ConfigMap, records
-    /// that the namespace may lack one of these objects.
+    /// Records that a namespace may lack its ServiceAccount or ConfigMap, if the written or deleted object is the
+    /// namespace or one of these two objects. Called after each write or deletion.
     pub(crate) fn note_lack(&mut self, storage: &StorageKey, written: &Stored) {
         if !self.options.furnish_namespaces {
             return;

@@ -22,7 +22,7 @@ const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
 const ALLOCATOR: &str = "ipallocator.k8s.io";
 
 impl Registry {
-    /// Called after each write or deletion. Records the IP addresses that a Service got or lost.
+    /// Records the IP addresses that a Service got or lost. Called after each write or deletion.
     pub(crate) fn note_addresses(
         &mut self,
         storage: &StorageKey,

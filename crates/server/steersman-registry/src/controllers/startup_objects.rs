@@ -38,7 +38,7 @@ const LEASE_SECONDS: u64 = 3600;
 
 impl Registry {
     /// Creates the missing objects of the server itself, and updates addresses and certificate authorities in existing
-    /// ones. `listens` is the server's address, `authority` has signed the server's certificate, and `clients` sign
+    /// objects. `listens` is the server's address, `authority` has signed the server's certificate, and `clients` sign
     /// client certificates; both are PEM.
     pub fn write_startup_objects(
         &mut self,
@@ -139,7 +139,7 @@ impl Registry {
         }
     }
 
-    /// Stores a new object of the server itself, without policies, webhooks, defaults and validation.
+    /// Stores a new object of the server itself, unconditionally: without policies, webhooks, defaults and validation.
     pub(crate) fn plant(
         &mut self,
         (group, plural): (&str, &str),
@@ -244,7 +244,8 @@ impl Registry {
         self.maintain(("", "configmaps"), (NAMESPACE, map));
     }
 
-    /// Sets the endpoints of the Service `kubernetes` to the address at which the server listens, even to loopback.
+    /// Sets the endpoints of the Service `kubernetes` to the address at which the server listens, even to a loopback
+    /// address, which validation would refuse.
     fn point_to(&mut self, listens: SocketAddr) {
         let (ip, port) = (listens.ip().to_string(), listens.port());
         let family = if listens.is_ipv4() { "IPv4" } else { "IPv6" };

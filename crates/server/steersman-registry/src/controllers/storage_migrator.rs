@@ -16,10 +16,10 @@ use steersman_store::Stored;
 
 use crate::state::registry::Registry;
 
-/// The time since its creation after which a migration fails, if its resource is still not served.
+/// The age at which a migration fails if its resource is not served. Until then, the CRD may still be created.
 const DISCOVERY: SignedDuration = SignedDuration::from_secs(60);
-/// The delay after the first failure. It doubles with each further failure in a row up to `MOST_BACKOFF`, as in
-/// upstream's rate limiter.
+/// The delay after a first failure to write an object or to start a migration. Each further failure in a row doubles
+/// the delay, up to `MOST_BACKOFF`, as in upstream's rate limiter.
 const BACKOFF: Duration = Duration::from_millis(5);
 const MOST_BACKOFF: Duration = Duration::from_secs(1000);
 
@@ -49,7 +49,7 @@ struct RunningMigration {
     /// The outcome of an ended migration, to be written to its conditions; an error is the message of the condition
     /// `Failed`. `None` while the migration runs.
     outcome: Option<Result<(), String>>,
-    /// The number of failed writes in a row, for the delay.
+    /// The number of failed writes in a row, which decides the delay before the next write.
     failures: u32,
     /// The time on the driver's clock before which the migration does nothing.
     due: Duration,
@@ -84,7 +84,7 @@ pub enum MigratorWork {
     Wait,
 }
 
-/// The current time by the two clocks that the migrator needs, which its driver reads.
+/// The current time by two clocks. The driver reads them, because the migrator is a machine and reads no clock.
 #[derive(Debug, Clone, Copy)]
 pub struct MigratorTime {
     /// The wall time of the server, which is written into conditions.

@@ -20,7 +20,7 @@ use crate::state::registry::Registry;
 use crate::values::text;
 use crate::webhook::{WebhookAddress, WebhookCall, conversion, review_version};
 
-/// The timeout of a call of a conversion webhook, which upstream fixes at 30 seconds.
+/// The timeout of a call of a conversion webhook: 30 seconds, as upstream. A CRD cannot set the timeout.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl Registry {
@@ -46,8 +46,8 @@ impl Registry {
         let own = if resource.built_in {
             resource.version == resource.storage_version
         } else {
-            // Looks at the object's own version: if it was stored before the storage version of its CRD changed, it is
-            // still in the old storage version.
+            // Compares the object's own version: an object that was stored before the storage version of its CRD
+            // changed is still in the old storage version.
             is_of(stored.api_version(), &resource.version)
         };
         if own {
@@ -186,7 +186,7 @@ impl Registry {
     fn to_named(&self, from: &Resource, version: &str, value: Value) -> Result<Value, Status> {
         let all = self.catalogue.all.iter();
         let mut same = all.filter(|other| other.storage == from.storage);
-        // The CRD may no longer serve the version; the schema of the version is in its `stored_schemas`.
+        // `None` if the CRD no longer serves the version; then the schema of the version is in `stored_schemas`.
         let named = same.find(|other| other.version == version);
         let mut to = named.map_or_else(|| from.clone(), |named| (**named).clone());
         if to.version != version {

@@ -88,7 +88,7 @@ impl Registry {
 
     /// Returns whether the names and conditions of a CRD are up to date, so that `judge_names` would change nothing.
     pub(crate) fn keeps_names(&self, crd: &Value) -> bool {
-        // Judges a copy without the versions, which are most of a CRD: `judge_names` does not read them.
+        // A copy without the versions, to save time: they are most of a CRD, and `judge_names` does not read them.
         let head = json!({
             "metadata": crd["metadata"],
             "spec": {"group": crd["spec"]["group"], "names": crd["spec"]["names"]},
@@ -100,6 +100,7 @@ impl Registry {
     }
 
     /// Serves the custom resources of a CRD, if it has the condition `Established`; otherwise stops serving them.
+    /// `revised`: objects may be stored that do not fit the current schema, so every read applies this schema.
     pub(crate) fn serve_definition(&mut self, definition: &Stored, edition: u64, revised: bool) {
         let crd = definition.lean();
         let storage = storage_of(crd);
@@ -209,7 +210,7 @@ impl Registry {
         crd::stored_resource(found.lean(), found.bytes()).map(Arc::new)
     }
 
-    /// Removes a terminating CRD, if it has no custom resources left, and no finalizer besides that of the clean-up.
+    /// Removes a terminating CRD, if it has no custom resources left, and no finalizer except `CLEANUP_FINALIZER`.
     pub(crate) fn finish_definition(&mut self, storage: &StorageKey) {
         if self.store.list(storage, None).next().is_some() {
             return;
@@ -232,7 +233,7 @@ impl Registry {
         self.judge_waiting(&found.lean()["spec"]["group"]);
     }
 
-    /// Judges those CRDs of a group again that have a refused name, because a removed or changed CRD may have freed it.
+    /// Checks the names of the CRDs of a group with a refused name again: another CRD may have freed this name.
     pub(crate) fn judge_waiting(&mut self, group: &Value) {
         for storage in self.claimed_names.refused(text(group)) {
             let Some(stored) = self.definition_of(&storage).cloned() else {

@@ -73,7 +73,7 @@ impl TrackedUpdate {
             let manager = Manager::new(&self.manager, ManagerOperation::Update, &version, "scale");
             let path = replicas_path(resource);
             let changed = wanted(resource, before) != wanted(resource, after);
-            // An update takes fields over from other managers (`true`), so there is no conflict error.
+            // The result has no error: an update takes fields over from other managers (`true`), without conflicts.
             let _ = update_field(entries, &manager, (&path, &version), changed, true);
         } else {
             let face = (resource, self.subresource);
@@ -139,7 +139,7 @@ impl Registry {
             Ownership::Track(options) => options,
         };
         let (manager, now) = (manager::name_of(options), self.now);
-        // The managedFields are computed later from this copy, without the fields of plugins, which have no owner.
+        // The managedFields are computed later from this copy. The fields of plugins are removed: they have no owner.
         let mut object = object.clone();
         let mut compute = move |resource: &Resource| {
             let mut before = Value::Object(Map::new());
@@ -240,7 +240,8 @@ impl Registry {
         show(token, &mut entries.write().into());
     }
 
-    /// Returns a draft of `after`, in which the server has changed the status; [`SERVER`] owns the changed fields.
+    /// Returns `after`, an object of which the server has changed the status, with the managedFields to store it with:
+    /// [`SERVER`] owns the changed fields.
     pub(crate) fn own_status(
         &self,
         resource: &Resource,
@@ -252,7 +253,8 @@ impl Registry {
         self.server_write(face, SERVER, (before, after))
     }
 
-    /// Returns a draft of `after`, an object that the server has changed; `manager` owns the changed fields.
+    /// Returns `after`, an object that the server has changed, with the managedFields to store it with: `manager` owns
+    /// the changed fields.
     pub(crate) fn server_write(
         &self,
         face: (&Resource, Subresource),
@@ -268,8 +270,8 @@ impl Registry {
     }
 }
 
-/// Returns the function that changes the status of a kind after a status write and after its managedFields were
-/// computed; `None` for most kinds, and for writes of other subresources.
+/// Returns the function that sets fields in the status of a kind after a status write: after managedFields were
+/// computed, so that the writer does not own these fields. `None` for most kinds, and for other subresources.
 pub(crate) fn finish_status(
     (resource, subresource): (&Resource, Subresource),
 ) -> Option<steersman_builtins::FinishStatus> {

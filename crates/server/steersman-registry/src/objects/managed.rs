@@ -58,7 +58,7 @@ pub(crate) fn ignored<'a>(
     }
 }
 
-/// Returns an apply configuration without the metadata that a status write ignores, which its manager must not own.
+/// Returns an apply configuration without the metadata that a status write ignores: the manager must not own them.
 pub(crate) fn without_kept<'a>(
     resource: &Resource,
     subresource: Subresource,

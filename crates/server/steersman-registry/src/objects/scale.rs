@@ -22,7 +22,7 @@ pub(crate) fn scale_object(
 }
 
 /// Returns the desired number of replicas in an object (for most kinds `spec.replicas`; a CRD declares the path);
-/// `None` if the object has none.
+/// `None` if the object lacks this field.
 pub(crate) fn wanted<'a>(resource: &Resource, object: &'a Value) -> Option<&'a Value> {
     let paths = resource.scale.as_ref()?;
     Some(at(object, &paths.spec_replicas)).filter(|wanted| !wanted.is_null())
@@ -117,7 +117,7 @@ pub(crate) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Res
     Ok(new)
 }
 
-/// Returns the type of the objects that a subresource reads and writes: Scale for `scale`, else that of the resource.
+/// Returns the type of the objects that a subresource reads and writes: Scale for `scale`, else the resource's type.
 pub(crate) fn type_of(resource: &Resource, subresource: Subresource) -> TypeRef<'_> {
     let scale = match subresource {
         Subresource::Scale => TypeRef::built_in("autoscaling/v1", "Scale"),

@@ -86,7 +86,8 @@ impl Registry {
             .collect()
     }
 
-    /// Returns the next free address of the service network; `None` if all are taken (SRV-IP-1: none is used twice).
+    /// Returns the next free address of the service network, so that no address is used twice (SRV-IP-1); `None` if all
+    /// addresses are taken.
     fn next_address(&mut self) -> Option<String> {
         let last = self.service_network.last_offset();
         let taken = self.taken_addresses();
@@ -167,7 +168,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the next free node port, neither used by another Service nor requested by this one; 0 if all are used.
+    /// Returns the next free node port, neither used by another Service nor requested for another port of this Service;
+    /// 0 if all node ports are used.
     fn next_port(&mut self, used: &[i64], asked: &[(i64, i64)]) -> i64 {
         let (first, last) = NODE_PORTS;
         for _ in first..=last {
@@ -260,7 +262,7 @@ fn restore(spec: &mut Value, before: &Value) {
     }
 }
 
-/// Makes `clusterIP` and the first of `clusterIPs` equal if a request set only one (upstream: `normalizeClusterIPs`).
+/// Makes `clusterIPs` agree with `clusterIP` if a request sets or changes only `clusterIP` (`normalizeClusterIPs`).
 fn agree(spec: &mut Value, before: Option<&Value>) {
     let Some(before) = before else {
         if !is_absent(spec, "clusterIP") && is_absent(spec, "clusterIPs") {
@@ -340,7 +342,7 @@ fn keep_first_family(spec: &mut Value, before: &Value) {
     }
 }
 
-/// Returns the IP families of a Service: those in its spec and of its addresses; without any, that of the network.
+/// Returns the IP families that a Service names in its spec or by its addresses, or else the family of the network.
 fn named_families(spec: &Value, network: &ServiceNetwork) -> Result<Vec<Value>, Vec<FieldError>> {
     let own = network.family();
     let other = if own == "IPv6" { "IPv4" } else { "IPv6" };

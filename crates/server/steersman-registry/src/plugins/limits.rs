@@ -212,7 +212,7 @@ fn check(limit: &Value, asked: &RequestsAndLimits, wrong: &mut Vec<String>) {
     }
 }
 
-/// The request and the limit of one resource, such as `cpu`; `None` for one that is not set.
+/// The request and the limit of one resource, such as `cpu`; `None` for a request or limit that is not set.
 type ResourcePair<'a> = (Option<&'a Quantity>, Option<&'a Quantity>);
 
 /// A function that checks a request and a limit against one bound of a LimitRange (min, max or the ratio), and returns

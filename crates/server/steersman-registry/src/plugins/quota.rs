@@ -21,7 +21,7 @@ use crate::requests::options::Subresource;
 use crate::state::pending_work::QuotaTally;
 use crate::state::registry::Registry;
 
-/// The amounts that writes have added to the usage of each resource, and those that they have removed.
+/// The amounts that writes have added to the usage of each resource, and the amounts that they have removed.
 type QuotaDifference = BTreeMap<String, (Quantity, Quantity)>;
 
 fn quotas() -> StorageKey {
@@ -159,7 +159,8 @@ impl Registry {
         }
     }
 
-    /// Adds recorded writes and deletions to the usage in a quota's status. Without the controller, it never decreases.
+    /// Adds recorded writes and deletions to the usage in a quota's status. Without the quota controller, the usage
+    /// never decreases: upstream, only this controller lowers the usage.
     fn adjust(&mut self, quota: &Arc<Stored>, tallies: &[QuotaTally]) {
         let hard = amounts(&quota.lean()["status"]["hard"]);
         if hard.is_empty() {
@@ -229,8 +230,8 @@ impl Registry {
         if quota.holds(&after) {
             return;
         }
-        // As upstream, a new count (with `hard`) is a write of the quota controller, and a changed count one of the
-        // admission plugin.
+        // As upstream, a new count (with `hard`) is a write of the quota controller, and a changed count is a write of
+        // the admission plugin.
         let manager = match hard {
             Some(_) => "kube-controller-manager",
             None => "kube-apiserver",
@@ -255,8 +256,8 @@ fn is_counted(admission: &WriteAdmission<'_>, storage: &StorageKey) -> bool {
     }
 }
 
-/// Returns those limits of a quota that count objects of this kind; `None` if there are none, or if the object is not
-/// in the scopes of the quota.
+/// Returns those limits of a quota that count objects of this kind; `None` without such limits, or if the object is
+/// not in the scopes of the quota.
 fn limited(quota: &Value, storage: &StorageKey, object: &Value) -> Option<Amounts> {
     let mut limited = amounts(&quota["status"]["hard"]);
     limited.retain(|name, _| covers(storage, name));

@@ -1,4 +1,4 @@
-//! Machine: refuses Pods that violate the pod security standard in their namespace's labels (upstream: PodSecurity).
+//! Machine: refuses Pods that violate the Pod Security Standard in their namespace's labels (upstream: PodSecurity).
 
 mod policy;
 mod pod;
@@ -19,12 +19,12 @@ use crate::values::{items, text};
 use checks::Violations;
 use policy::{NamespacePolicy, Standard, StandardLevel};
 
-/// Maximum number of existing Pods that are checked when a namespace gets a stricter standard.
+/// Maximum number of existing Pods that are checked when a namespace gets a stricter Pod Security Standard.
 const MOST_PODS: usize = 3000;
 
 impl Registry {
-    /// Checks Pods, objects with Pod templates, and labels of namespaces. 403 for a Pod that violates the enforced
-    /// standard, and 422 for invalid labels; a template that violates a standard only causes a warning.
+    /// Checks Pods, objects with Pod templates, and labels of namespaces. 403 for a Pod that violates the enforced Pod
+    /// Security Standard, and 422 for invalid labels; a template with a violation only causes a warning.
     pub(crate) fn admit_security(&self, write: AdmittedWrite<'_>) -> Result<(), Status> {
         let (admission, object, _) = write;
         let resource = admission.target.resource;
@@ -51,7 +51,7 @@ impl Registry {
 
     fn policy_of(&self, namespace: &str) -> Option<NamespacePolicy> {
         let found = self.object(("", "namespaces"), "", namespace)?;
-        // A namespace without these labels, as most are, is skipped without decoding the object.
+        // Most namespaces have no pod security label. These are skipped without decoding the Namespace.
         let mut levels = policy::LEVELS.iter();
         levels.find(|key| found.label(key).is_some())?;
         let object = found.look();
@@ -160,7 +160,7 @@ fn template<'a>(kind: &str, object: &'a Value) -> &'a Value {
 }
 
 /// Returns whether an update of a Pod has to be checked again. Only a change of images, seccomp annotations or the list
-/// of containers matters, because the other fields that a standard checks are immutable.
+/// of containers matters: the other fields that Pod Security Standards restrict are immutable.
 fn is_significant(pod: &Value, old: &Value) -> bool {
     const PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let is_annotated_anew = |key: &str| {

@@ -65,7 +65,7 @@ pub(crate) fn covers(storage: &StorageKey, resource: &str) -> bool {
     }
 }
 
-/// Returns whether a name is that of an extended resource, such as `example.com/gpu`, and not of Kubernetes itself.
+/// Returns whether a resource is an extended resource, such as `example.com/gpu`, and not built into Kubernetes.
 fn is_announced(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/")
 }

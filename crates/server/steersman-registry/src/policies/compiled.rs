@@ -1,4 +1,4 @@
-//! Machine: caches the compiled admission policies and webhooks, and compiles them again after one was written.
+//! Machine: caches the compiled admission policies and webhooks, and compiles them again after a change.
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Returns the compiled policies and webhooks. Compiles them again if one was written since the last call (ADM-4:
-    /// a write is never judged by an outdated policy).
+    /// Returns the compiled policies and webhooks. Compiles them again if a policy or webhook has changed since the
+    /// last call (ADM-4: a write is never judged by an outdated policy).
     pub(crate) fn renewed(&mut self, store: &Store, presence: &Presence) -> &Self {
         if self.policies_edition != presence.policies_edition {
             self.validating = bound(store);

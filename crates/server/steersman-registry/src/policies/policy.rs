@@ -13,7 +13,7 @@ use steersman_cel::{
 use crate::values::{has_text, items, text};
 use crate::webhook::RegisteredWebhook;
 
-/// Maximum cost of one evaluation of a policy, in CEL cost units: of all its expressions together.
+/// Maximum cost of one evaluation of all expressions of a policy, in CEL cost units (`RuntimeCELCostBudget`).
 pub(crate) const BUDGET: u64 = 10_000_000;
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub(crate) trait Rules {
 pub(crate) struct Binding {
     pub(crate) name: String,
     pub(crate) constraints: Option<Constraints>,
-    /// The binding's `paramRef`, which selects the parameter objects of the policy; null if the binding has none.
+    /// The binding's `paramRef`, which selects the parameter objects of the policy; null if it is absent.
     pub(crate) param: Json,
     pub(crate) denies: bool,
     pub(crate) warns: bool,
@@ -65,7 +65,7 @@ pub(crate) struct Binding {
 
 #[derive(Debug)]
 pub(crate) struct ExpressionVariables<'a> {
-    /// The variable `request`: the `request` of an AdmissionReview, also with `object` and `oldObject`.
+    /// The variable `request`: the `request` of an AdmissionReview. Its `object` and `oldObject` are also variables.
     pub(crate) request: Json,
     pub(crate) params: &'a Json,
     /// The variable `namespaceObject`: the Namespace of the object. Null for cluster-scoped objects, and in the match
@@ -147,8 +147,8 @@ impl Policy {
         (policy, environment)
     }
 
-    /// Returns whether all match conditions of the policy are true. If one cannot be evaluated, returns false with
-    /// `failurePolicy: Ignore`, and otherwise fails with the error's message.
+    /// Returns whether all match conditions of the policy are true. If a condition cannot be evaluated, returns false
+    /// with `failurePolicy: Ignore`, and otherwise fails with the error's message.
     pub(crate) fn is_met(&self, values: &[(&str, Value<'_>)]) -> Result<bool, String> {
         let held = all_hold(&self.conditions, values);
         if self.ignores_failure {

@@ -18,8 +18,8 @@ const MUTATING: [&str; 2] = [
 ];
 const QUOTAS: [&str; 1] = ["resourcequotas."];
 
-/// Whether webhooks, admission policies and quotas exist. Every write asks this, and most servers have none, so these
-/// flags spare a look into the store.
+/// Whether webhooks, admission policies and quotas exist. Every write has to know, and most servers have no such
+/// objects, so these flags spare reads of the store.
 ///
 /// Each write of a webhook configuration, policy, binding or quota updates the flags (ADM-3: never outdated).
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ const QUOTAS: [&str; 1] = ["resourcequotas."];
 pub(crate) struct Presence {
     pub(crate) webhooks: bool,
     pub(crate) quotas: bool,
-    /// The number of writes and deletions of webhook configurations. Webhooks compiled at a smaller one are outdated.
+    /// The number of writes and deletions of webhook configurations; webhooks compiled at a smaller number are stale.
     pub(crate) webhooks_edition: u64,
     /// Whether any binding of a validating policy exists; a policy without bindings does nothing.
     pub(crate) validating_policies: bool,

@@ -27,7 +27,7 @@ struct Validation {
 #[derive(Debug)]
 pub(crate) struct Objection {
     pub(crate) message: String,
-    /// The reason in the `Status` of a refusal; empty if the validation sets none.
+    /// The reason in the `Status` of a refusal; empty if the validation has no `reason`.
     pub(crate) reason: String,
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steersman_schema::builtin::{built_in, is_on_by_default};
 use steersman_schema::resource::{Resource, StorageKey};
 
-/// The resources that the server serves, one per version. The number `version` increases with each change of them.
+/// The resources that the server serves, one per version. Each change of the resources increases `version` by 1.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     pub(crate) all: Vec<Arc<Resource>>,
@@ -64,7 +64,7 @@ impl Catalogue {
     }
 
     /// Returns whether upstream can decode this `apiVersion` of a built-in resource, even if it is no longer served:
-    /// then the error message is another one than for an unknown version.
+    /// such a version has another error message than an unknown version.
     pub(crate) fn reads_version(&self, resource: &Resource, api_version: &str) -> bool {
         let (kind, plural) = (resource.kind.as_str(), resource.plural.as_str());
         let retired = match api_version {

@@ -49,7 +49,7 @@ impl ClaimedNames {
         self.0.clear();
     }
 
-    /// Returns the names of resources and the kinds that are taken in `group`: those of all CRDs except `own`.
+    /// Returns the names of resources and the kinds in `group` that CRDs other than `own` have taken.
     pub(crate) fn of_others(
         &self,
         group: &str,
@@ -65,7 +65,7 @@ impl ClaimedNames {
         (resources, kinds)
     }
 
-    /// Returns the storages of the CRDs in a group with a refused name, to judge them again when a name becomes free.
+    /// Returns the storages of the CRDs in a group with a refused name, to check them again when a name is freed.
     pub(crate) fn refused(&self, group: &str) -> Vec<StorageKey> {
         let all = self.0.iter();
         let refused = all.filter(|(_, claim)| claim.is_refused && claim.group == group);

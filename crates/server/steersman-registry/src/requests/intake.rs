@@ -316,7 +316,7 @@ pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>)
     messages
 }
 
-/// Sets the defaults of a decoded built-in object or CRD. Custom resources got theirs when they were decoded.
+/// Sets the defaults of a decoded built-in object or CRD. A custom resource got its defaults when it was decoded.
 pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     if resource.built_in {
         defaults::apply(resource, object);

@@ -239,7 +239,7 @@ pub(crate) fn assign(members: &mut Map<String, Value>, field: &str, value: Optio
     };
 }
 
-/// Keeps those items of a list in the metadata for which `keep` is true. Removes the list if none is left.
+/// Keeps those items of a list in the metadata for which `keep` is true. Removes the list if no item is left.
 pub(crate) fn retain_items(object: &mut Value, field: &str, keep: impl FnMut(&Value) -> bool) {
     let fields = of(object);
     if let Some(list) = fields.get_mut(field).and_then(Value::as_array_mut) {

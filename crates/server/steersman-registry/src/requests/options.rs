@@ -56,7 +56,7 @@ impl<'a> ObjectTarget<'a> {
         }
     }
 
-    /// Returns the target for all objects of a resource, in one namespace or, with `None`, in all.
+    /// Returns the target for all objects of a resource, in one namespace or, with `None`, in all namespaces.
     #[must_use]
     pub fn collection(resource: &'a Resource, namespace: Option<&'a str>) -> Self {
         Self::object(resource, namespace, "")
@@ -136,7 +136,7 @@ pub struct ListQuery {
     /// `resourceVersion`: the revision that a list reads, or after which a watch starts. A watch without it, or with
     /// `0`, starts with an `ADDED` event per existing object.
     pub resource_version: Option<String>,
-    /// `resourceVersionMatch`: `Exact` or `NotOlderThan`; for a watch only the latter, with `sendInitialEvents`.
+    /// `resourceVersionMatch`: `Exact` or `NotOlderThan`; for a watch only `NotOlderThan`, with `sendInitialEvents`.
     pub resource_version_match: Option<String>,
     /// `sendInitialEvents`: whether a watch starts with an `ADDED` event per existing object. A list refuses it.
     pub send_initial_events: Option<bool>,
@@ -287,7 +287,7 @@ pub struct StoredPage {
     pub continue_token: Option<String>,
     /// `metadata.remainingItemCount`: the number of objects on later pages; `None` on the last page and with selectors.
     pub remaining: Option<u64>,
-    /// `metadata.shardInfo.selector`: the shard selector of the request; `None` without one.
+    /// `metadata.shardInfo.selector`: the shard selector of the request; `None` for a request without this selector.
     pub shard: Option<String>,
 }
 

@@ -14,7 +14,7 @@ use crate::values::text;
 pub(crate) struct RequestKind {
     pub(crate) version: &'static str,
     pub(crate) kind: &'static str,
-    /// A second `apiVersion` in which the body may be; equal to `version` if only one is accepted.
+    /// A second `apiVersion` in which the body may be; equal to `version` if no other version is accepted.
     also: &'static str,
     /// The package of the kind's Go type, and (`scheme`) the Go scheme that knows this type; for error messages.
     package: &'static str,

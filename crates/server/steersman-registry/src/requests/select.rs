@@ -20,7 +20,7 @@ pub(crate) struct Selectors {
     labels: LabelSelector,
     fields: FieldSelector,
     known: Vec<SelectableField>,
-    /// The schemas by which fields of stored custom resources get their defaults (SRV-CRD-2).
+    /// The schemas that set the defaults of stored custom resources before their fields are selected (SRV-CRD-2).
     schemas: StoredSchemas,
     shard: Option<ShardSelector>,
 }
@@ -38,8 +38,8 @@ impl Selectors {
         })
     }
 
-    /// Checks that a resource supports the fields of the field selector, and parses the shard selector (none if empty).
-    /// 400 for a field that the resource does not support, 500 for a shard selector that does not parse.
+    /// Checks that a resource supports the fields of the field selector, and parses the shard selector; an empty
+    /// `shard` selects all objects. 400 for an unsupported field, 500 for a shard selector that does not parse.
     pub(crate) fn of(mut self, resource: &Resource, shard: Option<&str>) -> Result<Self, Status> {
         for term in self.fields.terms() {
             let label = term.label.as_str();

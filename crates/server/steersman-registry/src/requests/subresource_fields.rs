@@ -1,4 +1,4 @@
-//! Machine: merges a write to an object or subresource with the stored object, of which it may change only some parts.
+//! Machine: merges a write to an object or subresource, which may change only some parts, with the stored object.
 
 use serde_json::Value;
 use steersman_builtins::crd;

@@ -60,7 +60,8 @@ pub(crate) struct PendingWork {
     pub(crate) tallies: Vec<QuotaTally>,
     /// IP addresses that Services got or lost. For each, an IPAddress object is still to be created or deleted.
     pub(crate) addresses: Vec<ServiceAddress>,
-    /// Removed owners that had dependents: the uid of each, with its namespace. Emptied when all work is done.
+    /// Removed owners that had dependents: the uid of each, with its namespace. An owner cannot be looked up if its CRD
+    /// is removed as well. Emptied when all work is done.
     pub(crate) gone: HashMap<String, Arc<str>>,
 }
 

@@ -1,4 +1,4 @@
-//! Words: the state after the last transaction, with which the next transaction is compared.
+//! Words: `Recorder`, the counters after the last transaction. A turn that changes nothing makes no transaction.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,12 +12,12 @@ pub(super) struct Counters {
     pub(super) node_ports: i64,
 }
 
-/// The state after the last transaction (one turn of the registry's lock). The next transaction records only the
-/// counters and compactions that differ from this state.
+/// The state after the last transaction (one turn of the registry's lock). A turn that changes neither this state nor
+/// an object is no transaction, and a transaction has `forgotten` only if it differs.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(super) counters: Counters,
     pub(super) forgotten: u64,
-    /// Whether `add_token` has registered a token since the last transaction, which the next one must contain.
+    /// Whether `add_token` has registered a token since the last transaction; then the next one contains all tokens.
     pub(crate) has_new_token: bool,
 }

@@ -38,7 +38,7 @@ pub(crate) const MODIFIED: &str =
     reason = "independent parts of a server"
 )]
 pub struct RegistryOptions {
-    /// The seed of generated uids and names: two registries with the same seed generate the same. Default 0.
+    /// The seed of generated uids and names: two registries with the same seed generate the same uids. Default 0.
     pub seed: u64,
     /// Maximum number of past revisions; when exceeded, the older half is compacted. Default 10,000.
     pub retained_revisions: usize,
@@ -52,7 +52,7 @@ pub struct RegistryOptions {
     /// Whether a deleted CRD or namespace is removed within the request, with all of its objects. Default true.
     /// Otherwise the request only marks the CRD or namespace, and a driver calls [`Registry::remove_marked`] later.
     pub remove_at_once: bool,
-    /// The components that this process simulates, by the names of their ComponentStatuses. Default none.
+    /// The components that this process simulates, by the names of their ComponentStatuses. Default: no component.
     pub played_components: Vec<&'static str>,
     /// Whether a ClusterRole with an `aggregationRule` gets the rules of the selected ClusterRoles. Default true.
     pub gather_roles: bool,
@@ -142,7 +142,7 @@ pub struct Registry {
     pub(crate) issuer: TokenIssuer,
     /// The number of the last transaction. Each turn of the registry's lock that changes something is a transaction.
     pub(crate) transactions: u64,
-    /// The state after the last transaction, from which the next one is computed; `None` if the server has no log.
+    /// The state after the last transaction, to compute the next transaction; `None` if the server has no log.
     pub(crate) recorder: Option<Recorder>,
     /// The newest revision that the write-ahead log holds. Watches do not see later revisions (WAL-1).
     pub(crate) visible: u64,
@@ -208,7 +208,7 @@ impl Registry {
         new
     }
 
-    /// Returns the error of an invalid option, with which the server does not listen; `None` if all are valid.
+    /// Returns the error of an invalid option, with which the server does not listen; `None` if all options are valid.
     pub fn option_problem(&self) -> Option<&OptionError> {
         self.option_problem.as_ref()
     }
@@ -232,7 +232,7 @@ impl Registry {
         self.issuer.key_set()
     }
 
-    /// Returns an authorizer, which decides by the roles and bindings in the store.
+    /// Returns an authorizer that decides by the roles and bindings in the store.
     pub fn authorizer(&self) -> Authorizer<'_> {
         Authorizer::new(self.options.authorization, &self.store)
     }
@@ -247,7 +247,7 @@ impl Registry {
         self.catalogue.version
     }
 
-    /// Returns the served resource with this group, version and plural name; `None` if there is none.
+    /// Returns the resource with this group, version and plural name; `None` if the server does not serve it.
     pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
         self.catalogue.find(group, version, plural).map(Arc::clone)
     }
@@ -255,7 +255,7 @@ impl Registry {
     /// Returns the number of stored objects per group and plural name; kinds without objects are left out.
     pub fn object_counts(&self) -> BTreeMap<(&str, &str), usize> {
         let mut counts = BTreeMap::new();
-        // Several versions of a resource share one storage, with objects that must be counted once.
+        // Several versions of a resource share one storage; its objects must be counted once, not once per version.
         let mut seen = HashSet::new();
         for resource in &self.catalogue.all {
             let count = self.store.count(&resource.storage);
@@ -438,7 +438,7 @@ impl Registry {
         self.last_node_port = counters.node_ports;
     }
 
-    /// Builds the result of a verb from an object that is not in the store, such as that of a dry run.
+    /// Builds the result of a verb from an object that is not in the store, such as the result of a dry run.
     pub(crate) fn answer(
         namespace: &str,
         name: &str,

@@ -164,7 +164,8 @@ impl Registry {
     pub(super) fn restore_objects(&mut self, snapshot: &Snapshot) {
         // Continues the sequence of uids of the snapshot, so that no uid is assigned twice (SRV-SNAP-1).
         self.set_counters(snapshot.counters);
-        // Tokens stay valid that the server accepted which took the snapshot (SRV-SNAP-3).
+        // The tokens that the server of the snapshot accepted stay valid: tokens signed with its key, and tokens of
+        // `add_token` (SRV-SNAP-3).
         if let Some(key) = &snapshot.key {
             self.issuer.set_secret(key.clone());
         }
@@ -191,8 +192,8 @@ impl Registry {
         self.claimed_names.clear();
         for definition in &all {
             let definition = definition.borrowed();
-            // The edition begins at the oldest revision from which a watch may resume, so that watches from before the
-            // restart can go on.
+            // The CRD edition begins at the oldest revision from which a watch may resume, so that watches from before
+            // the restart can go on.
             self.serve_definition(&definition, self.forgotten, true);
             let is_marked = definition.is_terminating();
             if is_marked && !crd::is_in_cleanup(definition.lean()) {

@@ -23,7 +23,7 @@ pub struct Transaction {
     counters: Counters,
     /// The oldest revision from which a watch may resume, if this transaction compacted revisions.
     forgotten: Option<u64>,
-    /// All tokens that snapshots contain, if this transaction added or changed one.
+    /// All tokens that snapshots contain, if this transaction added or changed a token.
     tokens: Option<Tokens>,
     changes: Vec<(StorageKey, Change)>,
 }

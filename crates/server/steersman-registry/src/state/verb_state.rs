@@ -16,9 +16,9 @@ pub(crate) struct VerbState {
     pub(crate) attended: bool,
     /// The webhook responses so far, by the key of the call. A key contains the whole review, so it is not hashed.
     pub(crate) answers: BTreeMap<String, CallResponse>,
-    /// The number of calls of each webhook in this request, which ends with 409 if its object changes again and again.
+    /// The number of calls of each webhook in this request, limited by `MOST_CHANGES` if the object keeps changing.
     pub(crate) asked: BTreeMap<String, usize>,
-    /// The number of webhook conversions that this run of the verb has needed so far.
+    /// The number of webhook conversions that this run of the verb has needed so far, to identify the next conversion.
     pub(crate) conversions: usize,
     pub(crate) pending: Vec<WebhookCall>,
     /// The intermediate result of a verb that stops for a webhook, for its next run. Its type is private to the verb.
@@ -68,7 +68,7 @@ impl Warnings {
         }
     }
 
-    /// Returns and clears the warnings, with `true` if the body of the request was decoded.
+    /// Returns and clears the warnings. `true`: the body was decoded, and the warnings contain its unknown fields.
     pub(crate) fn take(&mut self) -> (bool, Vec<String>) {
         let all = std::mem::take(self);
         (all.decoded, all.texts)

@@ -1,4 +1,4 @@
-//! Machine: checks permissions that some requests need besides the permission for their verb, which the caller checks.
+//! Machine: checks further permissions that some requests need; the caller has checked the permission for their verb.
 
 use std::collections::BTreeSet;
 
@@ -183,7 +183,7 @@ fn is_same(left: &Value, right: &Value) -> bool {
     left == right || (is_empty(left) && is_empty(right) && !left.is_object() && !right.is_object())
 }
 
-/// Returns the node on which the devices of an allocation can be used; `None` if it is not limited to one node.
+/// Returns the only node on which the devices of an allocation can be used; `None` if other nodes can use them, too.
 fn allocated_node(allocation: &Value) -> Option<&str> {
     let [term] = items(&allocation["nodeSelector"]["nodeSelectorTerms"]) else {
         return None;

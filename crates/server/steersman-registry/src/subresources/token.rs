@@ -10,8 +10,8 @@ use crate::state::registry::Registry;
 use crate::values::{items, text};
 use crate::verbs::acts::ActRequest;
 
-/// The lifetime, in seconds, for which kubelets request the tokens of Pods. A request for this lifetime, and for no
-/// other, gets a token that lives longer (`EXTENDED`). kube-apiserver warns if it is used after the requested lifetime.
+/// The lifetime, in seconds, for which kubelets request the tokens of Pods. As in kube-apiserver, only a request for
+/// exactly this lifetime gets a token that lives longer (`EXTENDED`): for programs that do not read renewed tokens.
 const PROJECTED: i64 = 3607;
 /// The lifetime, in seconds, of a token that was requested for `PROJECTED` seconds: one year.
 const EXTENDED: i64 = 365 * 24 * 60 * 60;

@@ -230,7 +230,7 @@ fn check_preconditions(
 }
 
 /// Returns the name of the container in a request for a log or connection: the named container, or the only container
-/// of the Pod if the name is empty. 400 if the Pod lacks the named container, or has several and none is named.
+/// of the Pod if the name is empty. 400 if the Pod lacks the container, or has several and the name is empty.
 fn chosen_container<'a>(pod: &'a Value, name: &str, container: &'a str) -> Result<&'a str, Status> {
     let names = |field: &str| -> Vec<&'a str> {
         let containers = items(&pod["spec"][field]).iter();

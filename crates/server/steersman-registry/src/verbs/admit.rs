@@ -20,8 +20,8 @@ use crate::requests::{metadata, subresource_fields};
 use crate::state::registry::Registry;
 
 impl Registry {
-    /// Lets the mutating policies and webhooks change a new object. As upstream, they get it without the fields that
-    /// only the server sets, such as `uid`.
+    /// Lets the mutating policies and webhooks change a new object. As upstream, the object that they get has no fields
+    /// that only the server sets, such as `uid`.
     pub(crate) fn admit_new(
         &self,
         admission: &WriteAdmission<'_>,
@@ -126,13 +126,13 @@ impl Registry {
     }
 
     /// Returns whether the verb calls admission webhooks: its caller can call webhooks, and the server has admission
-    /// webhooks. The first is also true on a server with only a conversion webhook.
+    /// webhooks. (A verb also gets such a caller on a server with only a conversion webhook.)
     fn calls_webhooks(&self) -> bool {
         self.is_attended() && self.presence.webhooks
     }
 
-    /// Calls the webhooks for all objects of a deletecollection before the first is deleted. If one is refused, none is
-    /// deleted.
+    /// Calls the webhooks for all objects of a deletecollection before the first is deleted: if a webhook refuses one
+    /// object, no object is deleted.
     pub(crate) fn admit_removals(
         &self,
         target: ObjectTarget<'_>,

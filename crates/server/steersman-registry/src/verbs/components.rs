@@ -56,8 +56,8 @@ impl Registry {
         })
     }
 
-    /// Returns the reason why a component is unhealthy. `None` if it is healthy, which it is if this process simulates
-    /// it, or if its Lease is held. (Upstream sends a request to a port of its machine.)
+    /// Returns the reason why a component is unhealthy; `None` if this process simulates the component, or if the
+    /// component's Lease is held. (Upstream sends a request to a port of its machine.)
     fn problem_of(&self, component: &str, lease: &str, now: Timestamp) -> Option<String> {
         if self.options.played_components.contains(&component) {
             return None;

@@ -56,7 +56,7 @@ impl Registry {
     }
 }
 
-/// Returns the query parameters of a connection that have a value as the fields of its options, such as PodExecOptions.
+/// Returns the fields of a connection's options, such as PodExecOptions, that its query parameters set.
 fn connection(query: &[(String, String)]) -> Map<String, Value> {
     let mut options = Map::new();
     for (name, value) in query {

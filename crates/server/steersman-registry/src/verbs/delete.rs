@@ -220,8 +220,8 @@ impl Registry {
     }
 }
 
-/// Returns the default propagation policy of a kind that has one; `None` for most kinds, and if the object's finalizers
-/// already decide about its dependents (upstream: `DefaultGarbageCollectionPolicy` of the kind's strategy).
+/// Returns the default propagation policy of a kind; `None` for most kinds, and if the object's finalizers already
+/// decide about its dependents (upstream: `DefaultGarbageCollectionPolicy` of the kind's strategy).
 fn default_policy(resource: &Resource, stored: &Stored) -> Option<PropagationPolicy> {
     if resource.is("", "Event") || resource.is("events.k8s.io", "Event") {
         return Some(PropagationPolicy::Background);

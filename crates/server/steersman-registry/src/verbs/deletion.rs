@@ -56,7 +56,7 @@ pub(crate) fn begun(
     let left = fields["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
     // As upstream, a negative grace period counts as one second.
     let grace = grace.map(|asked| if asked < 0 { 1 } else { asked });
-    // The grace period, in seconds, that this delete sets; `None` if it sets none.
+    // The grace period, in seconds, that this delete sets; `None` without a new grace period.
     let mut given = None;
     match grace {
         Some(asked) if terminating && asked < left => {
@@ -113,8 +113,8 @@ fn begun_namespace(
     true
 }
 
-/// Sets the finalizer of a propagation policy (`orphan` or `foregroundDeletion`), and removes that of another policy.
-/// Other finalizers keep their order.
+/// Sets the finalizer of a propagation policy (`orphan` or `foregroundDeletion`), and removes the finalizer of another
+/// policy. Other finalizers keep their order.
 fn set_policy(value: &mut Value, policy: Option<PropagationPolicy>) {
     let Some(policy) = policy else { return };
     let wanted = match policy {

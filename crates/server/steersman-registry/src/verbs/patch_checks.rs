@@ -14,8 +14,8 @@ use crate::requests::metadata;
 use crate::requests::options::PatchKind;
 use crate::values::{items, text};
 
-/// Returns a message for each duplicate key in a patch, and for each unknown field of a JSON patch operation; none if
-/// `fieldValidation` is `Ignore`.
+/// Returns a message for each duplicate key in a patch, and for each unknown field of a JSON patch operation; no
+/// message if `fieldValidation` is `Ignore`.
 pub(crate) fn oddities(
     kind: PatchKind,
     body: &[u8],

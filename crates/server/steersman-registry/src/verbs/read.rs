@@ -215,7 +215,7 @@ fn check_list_options(options: &ListQuery) -> Result<(), Status> {
     refuse_options("ListOptions", &errors)
 }
 
-/// Encodes a continue token. `revision` is that of the list; `None` to continue with objects at the newest revision.
+/// Encodes a continue token. `revision` is the list's revision; `None` to continue with objects at the newest revision.
 /// `start` is `namespace/name` or `name` of the last object on the page, followed by a zero byte, so that the next page
 /// does not repeat this object.
 fn encode_token(revision: Option<u64>, start: &str) -> String {

@@ -48,7 +48,7 @@ impl Registry {
         }));
     }
 
-    /// Returns the create that the last run kept; `None` if there is none or if the registry has changed since.
+    /// Returns the create that the last run kept; `None` if no create was kept, or if the registry has changed since.
     pub(crate) fn take_waiting(&mut self) -> Option<NewObject> {
         let waiting = self.verb_state.get_mut().waiting.take()?;
         let waiting = waiting.downcast::<WaitingCreate>().ok()?;

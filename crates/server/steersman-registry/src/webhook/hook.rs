@@ -35,11 +35,11 @@ pub(crate) struct RegisteredWebhook {
     pub(crate) dry_run: bool,
     /// Whether the webhook is called again if the object changes after its call (`reinvocationPolicy: IfNeeded`).
     pub(crate) again: bool,
-    /// The first version in `admissionReviewVersions` that the server supports; `None` if there is none.
+    /// The first version in `admissionReviewVersions` that the server supports; `None` if it supports no such version.
     pub(crate) review: Option<&'static str>,
-    /// `namespaceSelector`: the webhook is called only if this matches the labels of the object's namespace.
+    /// `namespaceSelector`: the webhook is called only if this selector matches the labels of the object's namespace.
     pub(crate) namespaces: Value,
-    /// `objectSelector`: the webhook is called only if this matches the labels of the object.
+    /// `objectSelector`: the webhook is called only if this selector matches the labels of the object.
     pub(crate) objects: Value,
     /// `matchConditions`: the webhook is called only if all of these CEL expressions are true.
     pub(crate) conditions: Vec<Expression>,
@@ -119,7 +119,7 @@ impl RegisteredWebhook {
     }
 }
 
-/// Returns the first supported version in a list such as `admissionReviewVersions`; `None` if there is none.
+/// Returns the first version in a list such as `admissionReviewVersions` that the server supports; otherwise `None`.
 pub(crate) fn review_version(versions: &Value) -> Option<&'static str> {
     let known = ["v1", "v1beta1"];
     texts(versions).find_map(|version| known.into_iter().find(|known| *known == version))

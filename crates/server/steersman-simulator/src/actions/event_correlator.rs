@@ -1,4 +1,5 @@
-//! Machine: counts repeated Events of the simulated components in one object, as client-go's `EventCorrelator` does.
+//! Machine: decides which Events of the simulated components share one object or are dropped, as client-go's
+//! `EventCorrelator` does.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -7,17 +8,17 @@ use std::time::Duration;
 
 use crate::state::facts::{Component, NamespacedName};
 
-/// Maximum number of different messages with one reason that get Events of their own; further ones share one Event.
+/// Maximum number of Events that differ only in the message; further messages share one Event, as in client-go.
 const MAX_SIMILAR: usize = 10;
-/// If no similar message comes for this time, the count of different messages starts again from zero.
+/// After this time without a similar Event, the messages that count against `MAX_SIMILAR` are forgotten.
 const AGGREGATION_INTERVAL: Duration = Duration::from_secs(600);
-/// Number of Events about one object that a component may write at once, without waiting for a refill.
+/// Number of Events about one object that a component may write at once; further Events wait for `REFILL`.
 const BURST: u32 = 25;
-/// The time after which a component may write one more Event about the object, up to the burst.
+/// After each interval of this length, a component may write one more Event about an object, up to `BURST`.
 const REFILL: Duration = Duration::from_secs(300);
-/// Maximum number of entries in each map of the recorder; beyond it the oldest entry is dropped.
+/// Maximum number of entries in each map of [`Recorder`], which bounds its memory; the oldest entry is dropped.
 const MAX_ENTRIES: usize = 4096;
-/// The age at which the simulator deletes an Event, as the default `--event-ttl` of kube-apiserver.
+/// The age at which the simulator deletes an Event: the default of kube-apiserver's `--event-ttl`.
 pub(crate) const EVENT_TTL: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Clone)]
@@ -30,15 +31,15 @@ pub(crate) struct EventContent {
     pub(crate) field: String,
 }
 
-/// What the simulator remembers of its Events, as client-go's `EventCorrelator`: similar ones, counts, and rates.
+/// What the simulator remembers of its Events, to count repetitions and to limit rates as `EventCorrelator` does.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     similar: BoundedMap<AggregationKey, SimilarMessages>,
     counted: BoundedMap<CountKey, Arc<str>>,
     allowed: BoundedMap<(Arc<str>, &'static str), TokenBucket>,
-    /// For each written Event the time (on the simulator's clock) at which its age is checked, the earliest first.
+    /// The time on the simulator's clock at which each written Event may reach `EVENT_TTL`, the earliest first.
     kept: VecDeque<(Duration, NamespacedName)>,
-    /// A counter for the names of Events, which makes them unique even if the clock stands still.
+    /// Counts the new Events. Part of their names, so that the names differ even if the wall time stands still.
     serial: u64,
 }
 
@@ -46,14 +47,14 @@ pub(crate) struct Recorder {
 /// warning, reason, and field path of the container.
 pub(crate) type AggregationKey = (Arc<str>, &'static str, bool, &'static str, String);
 
-/// A token bucket for Events: the number that may still be written, and the time of the last refill.
+/// The number of Events that a component may still write about an object, and the time of the last refill.
 #[derive(Debug, Default)]
 struct TokenBucket {
     since: Duration,
     left: u32,
 }
 
-/// The key of the Event that counts a repeated message: the aggregation key, and the message.
+/// The key of one written Event: its aggregation key, and its message, or `""` if further similar messages share it.
 pub(crate) type CountKey = (AggregationKey, String);
 
 #[derive(Debug, Default)]
@@ -115,7 +116,7 @@ impl EventContent {
 }
 
 impl Recorder {
-    /// Returns the message and the key under which an Event is counted; `None` if the component exceeds its rate.
+    /// Returns the message to write and the key of the Event that counts it; `None` if the component exceeds its rate.
     pub(crate) fn correlate(
         &mut self,
         uid: &Arc<str>,
@@ -155,7 +156,7 @@ impl Recorder {
         Some((message, (group, key)))
     }
 
-    /// Returns the name of the existing Event that counts messages with this key; `None` if there is none.
+    /// Returns the name of the Event written earlier with this key; `None` if no such Event is remembered.
     pub(crate) fn name_of(&self, counted: &CountKey) -> Option<Arc<str>> {
         self.counted.known.get(counted).cloned()
     }
@@ -166,13 +167,13 @@ impl Recorder {
         self.kept.push_back((tick.saturating_add(EVENT_TTL), event));
     }
 
-    /// Returns the next value of the counter for the names of Events.
+    /// Returns a number that no other Event of this simulator has in its name.
     pub(crate) fn next_serial(&mut self) -> u64 {
         self.serial += 1;
         self.serial
     }
 
-    /// Returns the next Event that may be too old at the time `tick` of the simulator's clock.
+    /// Takes the next Event that may have reached `EVENT_TTL` at `tick`. A repetition may have made the Event younger.
     pub(crate) fn next_old(&mut self, tick: Duration) -> Option<NamespacedName> {
         self.kept.front().filter(|(at, _)| *at <= tick)?;
         self.kept.pop_front().map(|(_, name)| name)

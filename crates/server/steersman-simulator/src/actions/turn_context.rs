@@ -1,4 +1,4 @@
-//! Machine: the writes of the simulator: calls of the registry's verbs as the users of the controllers and kubelets.
+//! Machine: the writes of the simulator: calls of the registry's verbs as the user of the reconciling controller.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::state::facts::{
 use crate::state::kinds::Kinds;
 use crate::state::work_queue::WorkQueue;
 
-/// The field manager of all writes of the controllers, which upstream run in kube-controller-manager.
+/// The field manager of the controllers' writes: upstream, all these controllers run in kube-controller-manager.
 const CONTROLLERS: &str = "kube-controller-manager";
 const SCHEDULER: &str = "kube-scheduler";
 const KUBELET: &str = "kubelet";
@@ -58,30 +58,30 @@ pub(crate) struct TurnTime {
     pub(crate) tick: Duration,
 }
 
-/// What the simulator remembers between turns and does not keep in objects.
+/// What the simulator remembers between turns and cannot read from the objects in the store.
 #[derive(Debug, Default)]
 pub(crate) struct PlayerMemory {
-    /// The Pods that the simulator made unready for a requested failure, and may make ready again.
+    /// The Pods that the simulator made unready for a requested failure: it makes no other Pod ready again (PLAY-1).
     pub(crate) made_unready: HashSet<SimulatedKey>,
-    /// The terminating Pods for which the kubelet's `Killing` Events were already written.
+    /// The terminating Pods for which the kubelet's `Killing` Events are written, so that no Pod gets them twice.
     pub(crate) stopping: HashSet<SimulatedKey>,
     /// The number of Pod addresses that were assigned so far, from which the next address is computed.
     pub(crate) addresses: u32,
-    /// The recent Pod failures of Jobs, by the uid of the Job.
+    /// The Pod failures that delay the next Pods of a Job, by the uid of the Job.
     pub(crate) backoffs: HashMap<Arc<str>, JobBackoff>,
     pub(crate) recorder: Recorder,
-    /// The name of the PersistentVolume to which each PersistentVolumeClaim is bound.
+    /// The name of each bound claim's PersistentVolume, to apply the reclaim policy after the claim is deleted.
     pub(crate) bound: HashMap<NamespacedName, Arc<str>>,
 }
 
-/// The number of a Job's Pod failures since the last success, and the time of the newest on the simulator's clock.
+/// The number of a Job's Pod failures since the last success, and the simulator's time at the last failure.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct JobBackoff {
     pub(crate) failures: u32,
     pub(crate) last: Duration,
 }
 
-/// What a controller reads and writes in one turn: a run of the simulator with the registry locked.
+/// What a controller reads and writes while it reconciles one object; a turn reconciles several objects.
 pub(crate) struct TurnContext<'a> {
     pub(crate) registry: &'a mut Registry,
     pub(crate) cluster: &'a ClusterFacts,
@@ -94,10 +94,10 @@ pub(crate) struct TurnContext<'a> {
     /// Whether the simulator binds volumes. If so, the scheduler lets Pods wait until their claims are bound.
     pub(crate) binds_volumes: bool,
     pub(crate) now: TurnTime,
-    /// The object that its controller reconciles in this turn.
+    /// The object to reconcile. Its kind decides which user writes and which controller reports Events.
     pub(crate) key: &'a SimulatedKey,
     pub(crate) writes: usize,
-    /// The number of writes at which a turn ends and queues its object again, so that requests get the lock (PLAY-7).
+    /// The number of writes at which a reconcile stops and queues its object again: requests need the lock (PLAY-7).
     pub(crate) write_limit: usize,
 }
 
@@ -110,7 +110,7 @@ impl TurnContext<'_> {
     ) -> Option<Arc<Stored>> {
         let stored = self.stored(self.kinds.of(kind), namespace, name)?;
         Some(match kind {
-            // Pods are many, and most of them do not change, so decoded Pods are not kept in memory (SRV-STORE-7).
+            // Pods are many, and most do not change: a borrowed Pod loses its decoded form after use (SRV-STORE-7).
             SimulatedKind::Pod => stored.borrowed(),
             _ => stored,
         })
@@ -146,7 +146,7 @@ impl TurnContext<'_> {
         self.create_as(Component::Controllers, resource, namespace, body)
     }
 
-    /// Like [`create`](Self::create), but as the user of this component.
+    /// Like [`create`](Self::create), but with the field manager of this component.
     pub(crate) fn create_as(
         &mut self,
         component: Component,
@@ -162,7 +162,7 @@ impl TurnContext<'_> {
         Ok(written.object.stored)
     }
 
-    /// Replaces an object or its status. A refusal is ignored: the next change of the object starts a new attempt.
+    /// Replaces an object or its status. Returns `None` if the server refused: the object's next change queues it.
     pub(crate) fn update(
         &mut self,
         resource: &Resource,
@@ -178,12 +178,12 @@ impl TurnContext<'_> {
         written.ok().map(|written| written.object.stored)
     }
 
-    /// Writes the status of the reconciled object, unless it is equal already. Returns false if the server refused.
+    /// Writes the status of the reconciled object, unless the stored one is equal. Returns false if the server refused.
     pub(crate) fn write_status(&mut self, stored: &Stored, status: impl Into<Value>) -> bool {
         self.write_status_as(Component::Controllers, stored, status.into(), None)
     }
 
-    /// Like [`write_status`](Self::write_status), as the user of a component, and with an annotation to set.
+    /// Like [`write_status`](Self::write_status), with the field manager of a component, and an annotation to set.
     pub(crate) fn write_status_as(
         &mut self,
         component: Component,
@@ -225,7 +225,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Deletes exactly this object, by its uid, with `grace` seconds to end. Returns false if the server refused.
+    /// Deletes the object with this uid, with a grace period of `grace` seconds. Returns false if the server refused.
     pub(crate) fn delete(
         &mut self,
         resource: &Resource,
@@ -245,7 +245,7 @@ impl TurnContext<'_> {
         };
         let namespace = Some(&*stored.namespace).filter(|_| resource.namespaced);
         let target = ObjectTarget::object(resource, namespace, &stored.name);
-        // An error is ignored, because it usually means that the object was deleted meanwhile.
+        // The reason of a refusal does not matter: usually the object is gone already.
         let deleted = self.registry.delete(target, &options, self.now.wall);
         deleted.is_ok()
     }
@@ -266,11 +266,11 @@ impl TurnContext<'_> {
             body: &body,
         };
         let options = self.options(Component::Scheduler);
-        // The server refuses if the Pod was bound meanwhile, which is no error.
+        // The server refuses a Pod that is bound already. That is no error: the Pod has a node.
         self.registry.act(request, &options, self.now.wall).is_ok()
     }
 
-    /// Adds `owner` to the owner references of an object, as its controller. The object has no controller before.
+    /// Makes `owner` the controller of an object that has none; if `owner` is a Job, also adds the Job's finalizer.
     pub(crate) fn adopt(&mut self, kind: SimulatedKind, object: &Stored, owner: &Stored) {
         let tracked = owner.lean()["kind"] == "Job";
         let owner = controller_reference(owner);
@@ -313,7 +313,7 @@ impl TurnContext<'_> {
         self.writes >= self.write_limit
     }
 
-    /// Returns whether this turn has made its maximum number of writes. If so, queues the reconciled object again.
+    /// Returns whether `write_limit` is reached. If so, queues the reconciled object again, for the work that is left.
     pub(crate) fn is_interrupted(&mut self) -> bool {
         let is_interrupted = self.is_at_write_limit();
         if is_interrupted {

@@ -121,7 +121,7 @@ impl TurnContext<'_> {
         event
     }
 
-    /// Deletes Events older than `EVENT_TTL`, until none is left or the turn has made its maximum number of writes.
+    /// Deletes Events older than `EVENT_TTL`, up to the write limit; later calls delete the rest.
     pub(crate) fn delete_old_events(&mut self) {
         let kind = &self.kinds.events;
         while !self.is_at_write_limit() {
@@ -134,7 +134,7 @@ impl TurnContext<'_> {
             let last = time(&event.lean()["lastTimestamp"]);
             let last = last.or_else(|| time(&event.lean()["eventTime"]));
             let age = last.map_or(i64::MAX, |last| self.seconds_since(last));
-            // An Event that was counted again since then is younger, and has a later entry in the queue.
+            // An Event that was repeated after this entry was queued is younger; the repetition queued a later entry.
             if age.unsigned_abs() >= EVENT_TTL.as_secs() {
                 self.delete(kind, &event, None);
             }

@@ -105,7 +105,7 @@ impl<'a> TurnContext<'a> {
             });
             named && selector.matches_labels(|key| pod.label(key))
         };
-        // A ReplicaSet leaves finished Pods as they are.
+        // A ReplicaSet neither adopts nor releases finished Pods; no controller does so with terminating Pods.
         let concerns = |pod: &Stored| match stage_of(pod.lean()) {
             PodStage::Terminating => false,
             PodStage::Finished => kind != SimulatedKind::ReplicaSet,
@@ -116,7 +116,7 @@ impl<'a> TurnContext<'a> {
             let Some(pod) = self.get(SimulatedKind::Pod, &name.0, &name.1) else {
                 continue;
             };
-            // Most Pods still match. This check reads the labels without decoding the Pod.
+            // Most Pods still match, and this check reads the labels without decoding the Pod, so it comes first.
             if fits(&pod) {
                 continue;
             }
@@ -150,7 +150,7 @@ impl<'a> TurnContext<'a> {
         self.cluster.pods.get(&name_of(pod))
     }
 
-    /// Returns whether a Pod has been ready for this number of seconds. If not, queues its owner for that time.
+    /// Returns whether a Pod has been ready for `seconds`. If a ready Pod needs longer, queues its owner for that time.
     pub(crate) fn is_available(&mut self, pod: &PodFacts, seconds: i64) -> bool {
         if !pod.ready {
             return false;
@@ -163,7 +163,7 @@ impl<'a> TurnContext<'a> {
         at <= self.now.tick
     }
 
-    /// Returns `many` active Pods in upstream's order of deletion: not ready first, then by deletion cost and age.
+    /// Returns up to `many` active Pods to delete, in upstream's order: unready Pods, then by deletion cost and age.
     pub(crate) fn pods_to_delete(&self, owner: &Stored, many: usize) -> Vec<Arc<Stored>> {
         let cluster = self.cluster;
         let active = cluster.own(owner.meta("uid")).filter_map(|(name, facts)| {
@@ -177,7 +177,7 @@ impl<'a> TurnContext<'a> {
         });
         let stored = |name: &NamespacedName| self.get(SimulatedKind::Pod, &name.0, &name.1);
         if self.cluster.tally(owner.meta("uid")).active <= count(many) {
-            // All active Pods are deleted, so their order does not matter.
+            // All active Pods are deleted, so their order does not matter; this reconcile deletes up to `write_limit`.
             let some = active.take(self.write_limit.max(1));
             return some.filter_map(|(_, name)| stored(name)).collect();
         }

@@ -18,7 +18,7 @@ use crate::state::facts::{
 use crate::state::nodes;
 
 impl TurnContext<'_> {
-    /// Makes the next change in the life of a Pod if it is due, or else queues the Pod for the time at which it is.
+    /// Makes the next change in the life of a Pod if that change is due; otherwise queues the Pod for the due time.
     pub(crate) fn reconcile_pod(&mut self) {
         let Some(pod) = self.object() else { return };
         let Some(facts) = self.facts(&pod) else {
@@ -166,7 +166,7 @@ impl TurnContext<'_> {
             self.report_containers(pod, ContainersState::CrashLoop(count));
             return self.record_back_off(pod);
         }
-        // The next failure is due after the sum of all restart delays so far, from the start of the containers on.
+        // Restarted containers fail at once: the next failure is due when all restart delays since the start are over.
         let over = (0..=count.min(1_000)).map(wait);
         let at = over.fold(facts.since, Duration::saturating_add);
         if at > self.now.tick {
@@ -180,7 +180,7 @@ impl TurnContext<'_> {
     fn end(&mut self, pod: &Stored, facts: &PodFacts, failure: Option<PodFailure>) {
         let grace = number(&pod.lean()["metadata"]["deletionGracePeriodSeconds"], 0);
         if grace == 0 {
-            // Only finalizers hold the Pod now, and a kubelet removes none.
+            // Without a grace period, only finalizers keep the Pod in the store, and a kubelet removes no finalizer.
             return;
         }
         let runs = facts.ready || !text(&pod.lean()["status"], "podIP").is_empty();
@@ -247,7 +247,7 @@ impl TurnContext<'_> {
             object["status"] = nodes::node_status(number, &self.wall());
             let updated = self.update(kind, (Component::Kubelet, Subresource::Status), object);
             let Some(node) = updated else { continue };
-            // The server gave the new Node a taint that keeps Pods away. It is removed, because the Node is ready.
+            // The server gives each new Node the taint `not-ready`. This Node is ready, so the taint is removed.
             self.edit(SimulatedKind::Node, &node, |node| {
                 if let Some(spec) = node["spec"].as_object_mut() {
                     spec.remove("taints");

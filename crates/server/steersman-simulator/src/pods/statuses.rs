@@ -18,14 +18,15 @@ pub(crate) enum ContainersState {
     Failed(i64),
     /// The containers were stopped because the Pod is deleted.
     Killed,
-    /// The containers exited, and wait for their next restart; the number is that of their restarts so far.
+    /// The containers exited, after this number of restarts, and wait for the next restart.
     CrashLoop(i64),
     /// The images of the containers cannot be pulled.
     ImagePull,
 }
 
 impl ContainersState {
-    /// Returns the end state for the exit code in the Pod's annotation, or for `code` if the annotation is absent.
+    /// Returns the end state for the exit code in the Pod's annotation [`EXIT_CODE`](crate::options::EXIT_CODE); for
+    /// `code` if the annotation is absent or not a number from 0 to 255.
     pub(crate) fn ended(pod: &Value, code: i64) -> Self {
         match exit_code(pod).unwrap_or(code) {
             0 => Self::Succeeded,
@@ -45,7 +46,7 @@ fn exit_code(pod: &Value) -> Option<i64> {
 }
 
 pub(crate) fn pod_address(number: u32) -> String {
-    // The range from 10.244.0.0 to 10.255.255.255 has addresses for 786,000 Pods; then they repeat.
+    // The range from 10.244.0.0 to 10.255.255.255 has addresses for 786,000 Pods; then the addresses repeat.
     let [_, b, c, d] = (number % 0x000c_0000).to_be_bytes();
     format!("10.{}.{c}.{d}", 244 + b)
 }
@@ -142,7 +143,7 @@ fn conditions(pod: &Value, containers_state: ContainersState, ready: bool, now: 
     Value::Array(list)
 }
 
-/// Builds one condition of a Pod. If its status is the old one, so is the transition time. A true one has no reason.
+/// Builds one condition of a Pod. The transition time stays while the status does. A true condition has no reason.
 pub(super) fn condition(
     pod: &Value,
     kind: &str,
@@ -283,13 +284,13 @@ pub(crate) fn restarts(pod: &Value) -> i64 {
     number(&pod["status"]["containerStatuses"][0]["restartCount"], 0)
 }
 
-/// Returns an invented digest for an image, which is the same for the same image.
+/// Returns an invented digest, because no image is pulled. Equal names of images have equal digests.
 fn digest(image: &str) -> String {
     let parts = ["a", "b", "c", "d"].map(|salt| pseudo_random(&[salt, image]));
     parts.iter().map(|part| format!("{part:016x}")).collect()
 }
 
-/// Returns why the containers of a Pod wait, such as `CrashLoopBackOff`; empty if they do not wait.
+/// Returns why the first container of a Pod waits, such as `CrashLoopBackOff`; empty if it does not wait.
 pub(crate) fn waiting_reason(pod: &Value) -> &str {
     let state = &pod["status"]["containerStatuses"][0]["state"];
     text(&state["waiting"], "reason")

@@ -15,7 +15,7 @@ use crate::state::facts::{
     object_reference, text,
 };
 
-/// The provisioner of volumes for claims without a StorageClass.
+/// The name of the simulator's own provisioner, which creates the volumes of claims without a StorageClass.
 const PROVISIONER: &str = "play.steersman";
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
@@ -80,7 +80,7 @@ impl TurnContext<'_> {
             match self.get(SimulatedKind::Claim, &pod.namespace, name) {
                 None => waits = Some(format!("persistentvolumeclaim \"{name}\" not found")),
                 Some(claim) if text(&claim.lean()["status"], "phase") != "Bound" => {
-                    // The claim has waited for a Pod that uses it, so its volume can be created now.
+                    // With `WaitForFirstConsumer`, the claim has waited for a Pod that uses it, as this Pod does.
                     let claim = SimulatedKey::of(SimulatedKind::Claim, &claim);
                     self.work_queue.add(claim);
                     let why = "pod has unbound immediate PersistentVolumeClaims";
@@ -92,7 +92,7 @@ impl TurnContext<'_> {
         waits
     }
 
-    /// Returns the smallest available volume that is large enough and fits the claim's selector, class and modes.
+    /// Returns a free volume that fits a claim's selector, class, modes and size: a reserved one, or else the smallest.
     fn matching_volume(&self, claim: &Stored) -> Option<Arc<Stored>> {
         let spec = &claim.lean()["spec"];
         let wanted = size(&spec["resources"]["requests"]["storage"]);
@@ -121,7 +121,7 @@ impl TurnContext<'_> {
         .cloned()
     }
 
-    /// Creates a volume for a claim, if the claim's StorageClass creates volumes and does not wait for a Pod.
+    /// Creates a volume for a claim. `None` if its StorageClass creates no volumes, or waits for a Pod with the claim.
     fn provision(&mut self, claim: &Stored) -> Option<Arc<Stored>> {
         let spec = &claim.lean()["spec"];
         let class = match self.class_of(claim) {

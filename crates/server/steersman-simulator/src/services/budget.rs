@@ -18,7 +18,7 @@ use crate::state::facts::{
     is_condition_true, name_of, number, scaled_value, text, time, transition_time,
 };
 
-/// The time, in seconds, after which an evicted Pod that still exists counts as healthy again.
+/// The time, in seconds, after which an evicted Pod that still exists counts as healthy again (upstream: 2 minutes).
 const EVICTION_TIMEOUT_SECONDS: i64 = 120;
 
 /// The number of Pods that a budget expects (`expectedPods`), and how many must be healthy (`desiredHealthy`).
@@ -153,7 +153,7 @@ impl TurnContext<'_> {
         Ok(scales.values().sum())
     }
 
-    /// Returns uid and replicas of a Pod's controller, or of the Deployment that controls a ReplicaSet.
+    /// Returns uid and replicas of a ReplicaSet or StatefulSet, or of the Deployment that controls the ReplicaSet.
     fn replicas_of(
         &self,
         kind: SimulatedKind,
@@ -170,8 +170,8 @@ impl TurnContext<'_> {
         Some((top.meta("uid").into(), replicas))
     }
 
-    /// Returns the uid of a controller of another kind, and the replicas in its scale subresource; `None` if the
-    /// controller does not exist.
+    /// Returns uid and replicas of a controller that is no ReplicaSet or StatefulSet, from its scale subresource;
+    /// `None` if the controller does not exist.
     ///
     /// # Errors
     /// Fails with a message if the controller's kind is not served or has no scale.
@@ -204,7 +204,7 @@ impl TurnContext<'_> {
         Ok(Some((Arc::clone(&controller.uid), replicas)))
     }
 
-    /// Returns the entries of `disruptedPods` for Pods that exist, at most [`EVICTION_TIMEOUT_SECONDS`] old.
+    /// Returns the entries of `disruptedPods` younger than [`EVICTION_TIMEOUT_SECONDS`] with Pods not yet terminating.
     fn disrupted(&mut self, old: &Value, pods: &[Arc<Stored>]) -> Map<String, Value> {
         let mut kept = Map::new();
         for (name, since) in old["disruptedPods"].as_object().into_iter().flatten() {

@@ -12,9 +12,9 @@ use crate::state::facts::{
     PodStage, SimulatedKind, controller_reference, is_condition_true, items, label, stage_of, text,
 };
 
-/// Maximum number of endpoints per EndpointSlice; more get further slices.
+/// Maximum number of endpoints per EndpointSlice, as upstream by default; further endpoints get further slices.
 const ENDPOINTS_PER_SLICE: usize = 100;
-/// Maximum number of addresses in an Endpoints object; further ones are left out.
+/// Maximum number of addresses in an Endpoints object; further addresses are left out, as upstream.
 const MAX_ADDRESSES: usize = 1000;
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
@@ -23,7 +23,7 @@ const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 impl TurnContext<'_> {
     pub(crate) fn reconcile_service(&mut self, service: Option<&Stored>) {
         let Some(service) = service else {
-            // The garbage collector skips the Endpoints of a deleted Service, which have no owner reference.
+            // The Endpoints of a deleted Service have no owner reference: the garbage collector does not delete them.
             let kind = &self.kinds.endpoints;
             if let Some(left) = self.stored(kind, &self.key.namespace, &self.key.name) {
                 self.delete(kind, &left, None);
@@ -168,7 +168,7 @@ fn target_reference(pod: &Stored) -> Value {
     })
 }
 
-/// Returns the ports of a Service. A port name as the target is looked up in the containers of `pod`.
+/// Returns the ports of a Service. A `targetPort` that is a name is looked up in the containers of `pod`.
 fn ports_of(service: &Stored, pod: Option<&Value>) -> Value {
     let ports = items(&service.lean()["spec"]["ports"]);
     let named = |name: &str| {

@@ -28,7 +28,7 @@ pub(crate) struct ClusterFacts {
     pub(crate) pods_per_node: HashMap<Arc<str>, i64>,
     /// The numbers of active, ready and terminating Pods, by the uid of their controller.
     tallies: HashMap<Arc<str>, PodTally>,
-    /// The Pods that their controller still has to process or, as a Job, to count, by the controller's uid.
+    /// The unfinished Pods, and the finished Pods that their Job has not counted, by the uid of their controller.
     own: HashMap<Arc<str>, BTreeSet<NamespacedName>>,
     set_controllers: HashMap<NamespacedName, Controller>,
     /// The Services, to find those with a selector that matches a Pod.
@@ -38,7 +38,7 @@ pub(crate) struct ClusterFacts {
     unscheduled: BTreeSet<NamespacedName>,
     /// The Pods and ReplicaSets without a controller, which a controller may adopt.
     orphans: BTreeSet<SimulatedKey>,
-    /// The keys of all objects in the store when it was last read, to find the ones that were deleted since.
+    /// The keys of all objects in the store when it was last read, to find the objects that were deleted since.
     seen: BTreeSet<SimulatedKey>,
     /// The revision up to which the changes of each kind are read; `None` for a kind that was never read.
     positions: [Option<u64>; KINDS.len()],
@@ -59,7 +59,7 @@ impl ClusterFacts {
         self.tallies.get(uid).copied().unwrap_or_default()
     }
 
-    /// Returns the Pods that the controller with this uid still has to process, sorted by name.
+    /// Returns the Pods of the controller with this uid that are not finished or not counted, sorted by name.
     pub(crate) fn own(&self, uid: &str) -> impl Iterator<Item = (&NamespacedName, &PodFacts)> {
         let all = self.own.get(uid).into_iter().flatten();
         all.filter_map(|name| Some((name, self.pods.get(name)?)))
@@ -72,7 +72,7 @@ impl ClusterFacts {
             .collect()
     }
 
-    /// Adds a Pod to the tallies of its controller and its node, or removes it if `is_added` is false.
+    /// Adds a Pod to the tallies of its controller and node and to `unscheduled`; removes it if `is_added` is false.
     fn count_pod(&mut self, name: &NamespacedName, facts: &PodFacts, is_added: bool) {
         let times = if is_added { 1 } else { -1 };
         if let Some(controller) = &facts.controller {
@@ -136,7 +136,7 @@ impl FactsUpdate<'_> {
                     if let Some(new) = newest.filter(|new| new.revision == change.revision) {
                         self.observe(kind, new);
                     } else if kind == SimulatedKind::ReplicaSet {
-                        // The former controller may adopt the ReplicaSet again.
+                        // The controller in this skipped state may have lost the ReplicaSet, and may adopt it again.
                         let controller = controller_of(&change.new.look());
                         self.queue_controller(controller.as_ref(), namespace);
                     }
@@ -148,7 +148,7 @@ impl FactsUpdate<'_> {
         }
     }
 
-    /// Queues every object of a kind, and every object that was seen earlier and is gone.
+    /// Reads all objects of a kind, because changes were missed (PLAY-3): queues them, and forgets deleted ones.
     fn relist(&mut self, kind: SimulatedKind) {
         let (registry, storage) = (self.registry, &self.kinds.of(kind).storage);
         let known = keys_of(&self.facts.seen, kind, None);
@@ -219,7 +219,7 @@ impl FactsUpdate<'_> {
                 }
             }
             SimulatedKind::Volume => {
-                // An unbound volume may fit a claim that waits for one.
+                // An unbound volume may fit a claim that waits for a volume.
                 if text(&new.lean()["spec"]["claimRef"], "uid").is_empty() {
                     self.queue_kind(SimulatedKind::Claim, None);
                 }
@@ -237,7 +237,7 @@ impl FactsUpdate<'_> {
         self.work_queue.add(key);
     }
 
-    /// Queues the objects that the earlier labels of a changed Pod affect: Services and budgets that selected it.
+    /// Queues the Services and budgets that selected a Pod by its old labels; its controller may release the Pod.
     fn observe_old(&mut self, kind: SimulatedKind, new: &Stored, old: &Stored) {
         if kind == SimulatedKind::Pod && !old.labelled_as(new) {
             self.queue_selecting(old);
@@ -261,7 +261,7 @@ impl FactsUpdate<'_> {
             }
             SimulatedKind::ReplicaSet => {
                 let known = self.facts.set_controllers.remove(&name);
-                // If the change of its controller was missed, the deleted ReplicaSet's last controller is another one.
+                // The two controllers differ if the simulator missed the change from one to the other (PLAY-3).
                 for controller in [known, controller_of(&gone.look())] {
                     self.queue_controller(controller.as_ref(), &gone.namespace);
                 }
@@ -390,7 +390,7 @@ impl FactsUpdate<'_> {
         }
     }
 
-    /// Queues a controller, and notes that it must check whether its selector still matches this Pod.
+    /// Notes for the next reconcile of a controller that its selector may no longer match this Pod.
     fn add_release_candidate(&mut self, controller: Option<&Controller>, pod: &Stored) {
         if let Some(key) = controller.and_then(|controller| controller.key(&pod.namespace)) {
             self.work_queue.add_release_candidate(key, name_of(pod));

@@ -15,7 +15,7 @@ pub(crate) type NamespacedName = (Arc<str>, Arc<str>);
 /// The finalizer that keeps a deleted Pod of a Job in the store until the Job has counted it.
 pub(crate) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// The kinds that the simulator reconciles or reads. `class_of` in `work_queue.rs` decides which come first.
+/// The kinds that the simulator reconciles or reads. `class_of` in `work_queue.rs` decides which are reconciled first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum SimulatedKind {
     Node,
@@ -76,7 +76,7 @@ pub(crate) const KINDS: [KindRow; 13] = [
     row(SimulatedKind::Budget, "policy", "poddisruptionbudgets", "disruption-controller"),
 ];
 
-// A kind is the index of its row.
+// Checked at compile time: the row of each kind is `KINDS[kind as usize]`, on which lookups rely.
 const _: () = {
     let mut at = 0;
     while at < KINDS.len() {
@@ -131,12 +131,12 @@ pub(crate) struct PodFacts {
     /// The time on the simulator's clock at which the Pod was first seen at this stage.
     pub(crate) since: Duration,
     pub(crate) ready: bool,
-    /// The time on the simulator's clock at which the Pod was first seen ready.
+    /// The time on the simulator's clock since which the Pod has been seen ready; without meaning if it is not ready.
     pub(crate) ready_at: Duration,
     pub(crate) node: Arc<str>,
     /// Whether the Pod has the finalizer `TRACKING`: its Job has not counted it yet.
     pub(crate) tracked: bool,
-    /// The value of the Pod's annotation `controller.kubernetes.io/pod-deletion-cost`; 0 without one.
+    /// The value of the Pod's annotation `controller.kubernetes.io/pod-deletion-cost`; 0 without this annotation.
     pub(crate) cost: i32,
 }
 
@@ -222,7 +222,7 @@ impl PodFacts {
         }
     }
 
-    /// Returns the controller's uid if the controller still has to process the Pod: unfinished, or not yet counted.
+    /// Returns the controller's uid if the Pod is not finished, or if it is finished and its Job has not counted it.
     pub(crate) fn belongs(&self) -> Option<&Arc<str>> {
         let open = self.tracked || self.stage != PodStage::Finished;
         let controller = self.controller.as_ref().filter(|_| open);
@@ -231,7 +231,7 @@ impl PodFacts {
 }
 
 impl PodTally {
-    /// Adds `times` times the numbers of another tally; -1 subtracts.
+    /// Adds the numbers of another tally, multiplied by `times`: 1 adds a Pod, and -1 removes it.
     pub(crate) fn add(&mut self, other: Self, times: i64) {
         self.active += times * other.active;
         self.ready += times * other.ready;
@@ -297,17 +297,17 @@ pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> 
     items(&object["status"]["conditions"]).find(|one| one["type"] == kind)
 }
 
-/// Returns the transition time of the old condition `known`; the time that `now` returns if there is none.
+/// Returns the transition time of the old condition `known`; without an old condition, the time that `now` returns.
 pub(crate) fn transition_time(known: Option<&Value>, now: impl FnOnce() -> String) -> Value {
     known.map_or_else(|| json!(now()), |known| known["lastTransitionTime"].clone())
 }
 
-/// Returns the items of a JSON list; nothing for another value.
+/// Returns the items of a JSON list; no items for a JSON value of another type.
 pub(crate) fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
-/// Returns copies of the items of a JSON list; nothing for another value.
+/// Returns copies of the items of a JSON list; no items for a JSON value of another type.
 pub(crate) fn cloned_items(list: &Value) -> Vec<Value> {
     list.as_array().cloned().unwrap_or_default()
 }
@@ -357,7 +357,7 @@ pub(crate) fn label_selector(selector: &Value) -> Option<LabelSelector> {
     LabelSelector::parse(&selector_text(selector)).ok()
 }
 
-/// Returns a JSON number as an integer; `default` for another value.
+/// Returns a JSON number as an integer; `default` for a JSON value that is no integer.
 pub(crate) fn number(value: &Value, default: i64) -> i64 {
     value.as_i64().unwrap_or(default)
 }
@@ -419,7 +419,7 @@ pub(crate) fn pseudo_random(texts: &[&str]) -> u64 {
         hasher.write(text.as_bytes());
         hasher.write_u8(0);
     }
-    // The last characters change few low bits in FNV-1a, so the high bits are mixed into the low ones.
+    // In FNV-1a the last characters change only some of the bits, so the bits are mixed (as in MurmurHash3).
     let mut mixed = hasher.finish();
     mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     mixed ^ (mixed >> 33)

@@ -21,7 +21,7 @@ pub(crate) struct Kinds {
 }
 
 impl Kinds {
-    /// Looks up the resources in a registry; `None` if one of them is not served, which cannot happen.
+    /// Looks up the resources in a registry. `None` cannot happen: every registry serves these built-in resources.
     pub(crate) fn of_registry(registry: &Registry) -> Option<Self> {
         let known = KINDS.map(|row| registry.resource(row.group, "v1", row.plural));
         let user = |name: &str| Arc::new(User::service_account("kube-system", name));
@@ -36,12 +36,12 @@ impl Kinds {
     }
 
     pub(crate) fn user(&self, kind: SimulatedKind) -> &Arc<User> {
-        // `users` was built from `KINDS`, which has the order of the enum.
+        // The index is in range: `users` has an element for each row of `KINDS`, in the order of the enum.
         &self.users[kind as usize]
     }
 
     pub(crate) fn of(&self, kind: SimulatedKind) -> &Arc<Resource> {
-        // `known` was built from `KINDS`, which has the order of the enum.
+        // The index is in range: `known` has an element for each row of `KINDS`, in the order of the enum.
         &self.known[kind as usize]
     }
 }

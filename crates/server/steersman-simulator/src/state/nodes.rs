@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 
 use super::facts::{cloned_items, items, text};
 
-/// The key of the taint of a Node with `spec.unschedulable`.
+/// The key of the taint that stands for `spec.unschedulable` of a cordoned Node.
 pub(crate) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct NodeFacts {
     name: String,
     labels: Map<String, Value>,
-    /// The taints in the spec; for a cordoned node also the one that `spec.unschedulable` stands for, as the last.
+    /// The taints in the spec, and for a cordoned Node, as the last, the taint [`UNSCHEDULABLE`].
     taints: Vec<Value>,
 }
 
@@ -77,7 +77,7 @@ impl NodeFacts {
     }
 }
 
-/// Returns whether a node's label, `None` if absent, meets one requirement of a node selector.
+/// Returns whether a label or field of a Node, `None` if absent, meets one requirement of a node selector.
 fn matches(requirement: &Value, found: Option<&str>) -> bool {
     let mut values = items(&requirement["values"]).filter_map(Value::as_str);
     let number = |text: &str| text.parse::<i64>().ok();
@@ -163,7 +163,7 @@ pub(crate) fn new_node(name: &str) -> Value {
     })
 }
 
-/// Builds the status of the simulated node with this number, which is ready; `now` is the wall time as text.
+/// Builds the status of the simulated Node `node-<number>`: the Node is ready since `now`, the wall time as text.
 pub(crate) fn node_status(number: u32, now: &str) -> Value {
     let condition = |kind: &str, status: &str, reason: &str, message: &str| {
         json!({

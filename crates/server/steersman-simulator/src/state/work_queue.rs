@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::facts::{NamespacedName, SimulatedKey, SimulatedKind};
 
-/// The number of objects of earlier classes that may pass the first waiting object of a later class.
+/// After this number of objects of earlier classes, the first waiting object of a later class is next (PLAY-5).
 const EARLIER_IN_A_ROW: usize = 256;
 
 /// The number of classes that [`class_of`] returns.
@@ -21,7 +21,7 @@ const CLASSES: usize = 3;
 pub(crate) struct WorkQueue {
     classes: [Class; CLASSES],
     known: HashSet<SimulatedKey>,
-    /// For each controller the Pods for which it must check that its selector still matches.
+    /// For each controller, the Pods that it releases unless its selector still matches them.
     release_candidates: HashMap<SimulatedKey, BTreeSet<NamespacedName>>,
 }
 

@@ -22,29 +22,29 @@ use crate::state::facts::{
 
 /// The annotation of a Job with the scheduled time for which it was created.
 const SCHEDULED_AT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
-/// If more scheduled times than this were missed, an Event reports it.
+/// If a CronJob missed more scheduled times than this, an Event warns about the clock and the deadline.
 const MANY_MISSED: i64 = 100;
 /// The time until a CronJob tries again after the server refused to create a Job.
 const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(10);
 
-/// What the schedule of a CronJob says about the past: which times were missed.
+/// The scheduled times of a CronJob that are over and for which no Job was created.
 #[derive(Debug, PartialEq, Eq)]
 struct DueTimes {
-    /// The latest scheduled time up to now since `since`; `None` if there is none. Its Job is to be created.
+    /// The latest scheduled time between `since` and now, for which a Job is to be created; `None` without such a time.
     missed: Option<Timestamp>,
     /// Whether more than [`MANY_MISSED`] scheduled times were missed.
     many: bool,
-    /// The time after which missed times are counted: the last one with a Job, or the creation of the CronJob.
+    /// The start of the search: `lastScheduleTime` or else the creation; the start of the deadline if that is later.
     since: Timestamp,
 }
 
-/// The status of a CronJob that this turn writes, and the references that become its field `active`.
+/// The status of a CronJob that this reconcile writes, and the references that become its field `active`.
 struct CronStatus {
     status: Value,
     active: Vec<Value>,
 }
 
-/// The parsed `schedule` of a CronJob, and the time zone in which it is read.
+/// The parsed `schedule` of a CronJob, and the time zone of its times.
 struct CronSchedule {
     schedule: Schedule,
     zone: TimeZone,
@@ -70,7 +70,7 @@ impl TurnContext<'_> {
         self.write_status(cron, now.status);
     }
 
-    /// Removes the Jobs that have ended or are gone from `active`, and writes Events about them.
+    /// Removes from `active` the Jobs that have ended or are deleted, and writes Events about these Jobs.
     fn record_finished_jobs(
         &mut self,
         cron: &Stored,
@@ -290,7 +290,7 @@ impl CronSchedule {
         let between = second.as_second() - first.as_second();
         let passed = now.as_second() - first.as_second();
         let missed = passed / between.max(1) + 1;
-        // Jumps to two intervals before the last missed time: one is a margin, because intervals may differ in length.
+        // Jumps to about one interval before the last missed time and searches from there: intervals may differ.
         let skipped = SignedDuration::from_secs((missed - 2).max(0).saturating_mul(between));
         let mut at = first.checked_add(skipped).unwrap_or(first);
         let mut recent = first;

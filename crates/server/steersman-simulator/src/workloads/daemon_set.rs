@@ -14,7 +14,7 @@ use crate::state::facts::{
 };
 use crate::state::nodes::UNSCHEDULABLE;
 
-/// The taints that every Pod of a DaemonSet tolerates without saying so, with their effects.
+/// The taints, with their effects, that each Pod of a DaemonSet tolerates even if the Pod template does not.
 const TOLERATED: &[(&str, &str)] = &[
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -113,7 +113,7 @@ impl TurnContext<'_> {
         self.write_status(set, status);
     }
 
-    /// Returns the active Pod of a node. Creates one if there is none, and returns `None` until the next turn sees it.
+    /// Returns the active Pod of a node. Without such a Pod, creates a Pod for the next reconcile, and returns `None`.
     fn daemon(&mut self, set: &Stored, node: &str, daemons: &mut Daemons) -> Option<Arc<Stored>> {
         let deleted = set.is_terminating();
         let (mut live, mut terminating) = (None, deleted);
@@ -204,7 +204,7 @@ fn pin(spec: &mut Value, node: &str) {
         json!({"nodeSelectorTerms": [term]});
 }
 
-/// Returns the name of the node to which a DaemonSet's Pod is bound, or else the one in its node affinity.
+/// Returns the name of the node to which a DaemonSet's Pod is bound, or else of the node in its node affinity.
 fn node_of(pod: &Value) -> &str {
     let placed = text(&pod["spec"], "nodeName");
     if !placed.is_empty() {

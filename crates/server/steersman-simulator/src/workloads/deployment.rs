@@ -40,12 +40,12 @@ impl ReplicaCounts {
     }
 }
 
-/// What this turn has found out about the ReplicaSet of the Deployment's current template.
+/// What this reconcile has found out about the ReplicaSet of the Deployment's current template.
 #[derive(Debug, Default)]
 struct Rollout {
-    /// The value of the annotation with the Deployment's revision; empty if this turn did not compute it.
+    /// The Deployment's revision, as the value of its annotation; empty if this reconcile did not compute it.
     revision: String,
-    /// The reason and the message for the condition `Progressing`, if this turn changes them.
+    /// The reason and the message for the condition `Progressing`, if this reconcile changes them.
     progress: Option<(&'static str, String)>,
 }
 
@@ -228,7 +228,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Scales a ReplicaSet. If `deployment` is given, also copies its annotations to the ReplicaSet.
+    /// Scales a ReplicaSet. From `deployment`, if given, copies annotations and `minReadySeconds` to the ReplicaSet.
     fn scale(
         &mut self,
         set: &Stored,

@@ -15,7 +15,7 @@ pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 pub(crate) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
 pub(crate) const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
 pub(crate) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
-/// Annotations of a Deployment that its ReplicaSets do not get.
+/// The annotations that are not copied from a Deployment to its ReplicaSets: each object has its own values.
 const NOT_COPIED: &[&str] = &[
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
@@ -29,7 +29,7 @@ pub(crate) struct DeploymentSets {
     pub(crate) new: Option<Arc<Stored>>,
     /// The ReplicaSets of earlier templates, the oldest first.
     pub(crate) old: Vec<Arc<Stored>>,
-    /// The revision of the store at which the ReplicaSets were read.
+    /// The revision of the store at which the ReplicaSets were read, to notice later changes.
     pub(crate) read_at: u64,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn copied_annotations(deployment: &Value) -> Map<String, Value> {
     own
 }
 
-/// Returns the annotations in which a ReplicaSet has the Deployment's replicas, without and with `maxSurge`.
+/// Returns the annotations by which a ReplicaSet remembers the Deployment's replicas, without and with `maxSurge`.
 pub(crate) fn size_annotations(terms: RolloutTerms) -> [(String, Value); 2] {
     [
         (DESIRED_REPLICAS, terms.replicas),
@@ -159,7 +159,7 @@ pub(crate) fn set_replica_failure<'a>(
     }
 }
 
-/// Sets a condition, unless its status and reason are already stored; the reason `ReplicaSetUpdated` is always set.
+/// Sets a condition, unless its status and reason are stored already. `ReplicaSetUpdated` always renews its time.
 pub(crate) fn put_condition(
     conditions: &mut Vec<Value>,
     (kind, status, reason, message): (&str, &str, &str, &str),

@@ -67,7 +67,7 @@ impl TurnContext<'_> {
         self.write_job_status(&sync, (status, counted), end);
     }
 
-    /// Returns how the Job ends, if it is over or an earlier turn has announced its end; `None` if it goes on.
+    /// Returns how the Job ends, if it is over or an earlier reconcile announced its end; `None` if the Job goes on.
     fn job_end(&mut self, sync: &JobSync) -> Option<JobEnd> {
         let (job, spec) = (sync.job.lean(), sync.spec());
         if let Some(end) = JobEnd::announced(job) {
@@ -130,13 +130,13 @@ impl TurnContext<'_> {
         let why = format!("Job{reason}");
         put_condition(status, ("Suspended", holds), (&why, message), &self.wall());
         if !sync.suspended() {
-            // A Job that resumes gets a new start time.
+            // A Job that resumes gets a new start time, because its deadline does not run while it is suspended.
             status["startTime"] = json!(self.wall());
         }
         self.report(&sync.job, reason, message);
     }
 
-    /// Deletes a finished Job once `ttlSecondsAfterFinished` is over, and releases its Pods.
+    /// Removes the finalizers of a finished Job's Pods, and deletes the Job once `ttlSecondsAfterFinished` is over.
     fn after_finish(&mut self, job: &Stored) {
         self.memory.backoffs.remove(job.meta("uid"));
         let cluster = self.cluster;

@@ -50,7 +50,7 @@ impl TurnContext<'_> {
             tally.ready
         };
         let conditions = self.replica_failures(set, refused);
-        // Pods that this turn created count already, so that the next turn need not write the status again.
+        // Pods that this reconcile created count already, so that the next reconcile need not write the status again.
         let active = tally.active + created;
         let mut status = json!({
             "replicas": active,
@@ -69,7 +69,7 @@ impl TurnContext<'_> {
         self.write_status(set, status);
     }
 
-    /// Returns the conditions of a ReplicaSet, with `ReplicaFailure` if the server `refused` a Pod in this turn.
+    /// Returns the conditions of a ReplicaSet, with `ReplicaFailure` if the server `refused` a Pod in this reconcile.
     fn replica_failures(&self, set: &Stored, refused: Option<String>) -> Vec<Value> {
         let old = &set.lean()["status"];
         let mut conditions = cloned_items(&old["conditions"]);

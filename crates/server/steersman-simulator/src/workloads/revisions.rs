@@ -22,7 +22,8 @@ pub(crate) struct Revision {
 }
 
 impl TurnContext<'_> {
-    /// Returns the ControllerRevision of the owner's template. Creates it if missing, and makes it the newest.
+    /// Returns the ControllerRevision of the owner's template: creates it if it is missing, and makes it the newest.
+    /// Deletes the oldest ControllerRevisions above `revisionHistoryLimit`.
     pub(crate) fn revision(&mut self, owner: &Stored) -> Revision {
         let template = &owner.lean()["spec"]["template"];
         let data = json!({"spec": {"template": template}});

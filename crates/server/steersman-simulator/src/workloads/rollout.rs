@@ -24,9 +24,9 @@ pub(crate) struct SetSize {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ScaledSet {
     pub(crate) size: SetSize,
-    /// The Deployment's replicas when the set was last sized, from the set's annotation; `None` without it.
+    /// The Deployment's replicas when the ReplicaSet was last sized, from its annotation; `None` if that is absent.
     pub(crate) desired: Option<i64>,
-    /// The Deployment's replicas and surge when the set was last sized, from the set's annotation; `None` without it.
+    /// The Deployment's replicas plus surge when the ReplicaSet was last sized, from its annotation; `None` if absent.
     pub(crate) max_replicas: Option<i64>,
 }
 
@@ -45,7 +45,7 @@ impl RolloutTerms {
         let surge = scaled_value(&rolling["maxSurge"], replicas, true);
         let mut unavailable = scaled_value(&rolling["maxUnavailable"], replicas, false);
         if surge == 0 && unavailable == 0 {
-            // If both were zero, the rollout could change no Pod.
+            // With neither surge nor unavailable Pods allowed, the rollout could change no Pod.
             unavailable = 1;
         }
         Self {
@@ -164,7 +164,8 @@ impl RolloutTerms {
             .filter(|max_replicas| *max_replicas > 0)
             .unwrap_or(wanted)
             .max(1);
-        // Rounds to the nearest number. An `i128` does not overflow, whatever numbers the annotations hold.
+        // Rounds to the nearest integer. Computes in `i128`: the annotation with `max_replicas` may hold any `i64`, and
+        // `2 * before` would overflow an `i64`.
         let (before, total) = (i128::from(before), i128::from(self.replicas + self.surge));
         let doubled = 2 * i128::from(wanted) * total + before;
         let size = i64::try_from(doubled.div_euclid(2 * before)).unwrap_or(i64::MAX);

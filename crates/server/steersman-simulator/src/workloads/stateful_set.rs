@@ -21,7 +21,7 @@ struct SetMember {
     available: bool,
 }
 
-/// A StatefulSet in one turn: its Pods, its revisions, and the settings that decide about the next step.
+/// A StatefulSet in one reconcile: its Pods, its revisions, and the settings that decide about the next step.
 struct SetSync<'a> {
     set: &'a Stored,
     members: BTreeMap<i64, SetMember>,
@@ -30,11 +30,11 @@ struct SetSync<'a> {
     update: Revision,
     /// The ordinals of the Pods that the StatefulSet wants.
     ordinals: Range<i64>,
-    /// Whether one Pod is changed after the other (`podManagementPolicy: OrderedReady`).
+    /// Whether each Pod waits until the Pods before it are available (`podManagementPolicy: OrderedReady`).
     in_order: bool,
     /// Whether Pods of the old revision stay until a client deletes them (`updateStrategy: OnDelete`).
     by_hand: bool,
-    /// The first ordinal of which a rolling update replaces the Pod.
+    /// The lowest ordinal that a rolling update replaces; Pods with lower ordinals keep the old revision.
     partition: i64,
     /// How many Pods may be unavailable during a rolling update (`maxUnavailable`).
     most_unavailable: i64,
@@ -106,7 +106,8 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Creates missing Pods and deletes finished ones. Returns whether it created one; `None` ends this turn's changes.
+    /// Creates missing Pods and deletes finished ones. Returns whether a Pod was created; `None` if no further change
+    /// may follow in this reconcile.
     fn fill(&mut self, sync: &SetSync<'_>) -> Option<bool> {
         let (set, current) = (sync.set, sync.update.hash.as_str());
         let previous = sync.current.strip_prefix(&format!("{}-", set.name));
@@ -139,7 +140,7 @@ impl TurnContext<'_> {
         Some(created)
     }
 
-    /// Deletes the Pods with ordinals outside the range. Returns false if this turn does no more.
+    /// Deletes the Pods with ordinals outside `sync.ordinals`. Returns false if no further change may follow now.
     fn delete_surplus(&mut self, sync: &SetSync<'_>) -> bool {
         let above = sync.members.range(sync.ordinals.end..).rev();
         let below = sync.members.range(..sync.ordinals.start).rev();
@@ -175,7 +176,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Creates the Pod with an ordinal, after its claims. Returns false if the server refused the Pod.
+    /// Creates the Pod with an ordinal, after its PersistentVolumeClaims. Returns false if the server refused the Pod.
     fn create_member(&mut self, set: &Stored, ordinal: i64, hash: &str) -> bool {
         let name = format!("{}-{ordinal}", set.name);
         let template = self.template_of(set, hash);
@@ -248,7 +249,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns the Pod template in the ControllerRevision with this hash, or the current one if it is gone.
+    /// Returns the Pod template in the ControllerRevision with this hash; the current template if that was deleted.
     fn template_of(&self, set: &Stored, hash: &str) -> Value {
         let name = format!("{}-{hash}", set.name);
         let revision = self.stored(&self.kinds.revisions, &set.namespace, &name);

@@ -73,7 +73,7 @@ impl Registry {
     }
 
     /// Writes an object again in the storage version. As upstream, this is a server-side apply without any field. If a
-    /// conversion webhook is needed, this stops for its call like the verb of a request.
+    /// conversion webhook is needed, the write stops for its call like the verb of a request.
     ///
     /// # Errors
     /// 409 if the object was changed or deleted since it was listed, 404 if its kind is not served,
@@ -164,8 +164,8 @@ impl Registry {
     }
 
     /// Returns the objects that a migration has to write: all objects that were last written up to the migration's
-    /// `status.resourceVersion`, which the first call sets to the newest revision, and those later ones that are not in
-    /// the storage version.
+    /// `status.resourceVersion` (the first call sets it to the newest revision), and of the objects written later those
+    /// that are not in the storage version.
     pub(super) fn list_candidates(
         &mut self,
         migration: &Stored,

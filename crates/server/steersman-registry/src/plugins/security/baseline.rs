@@ -1,4 +1,4 @@
-//! Machine: the checks of the pod security standard `baseline`, one function each (upstream:
+//! Machine: the checks of the Pod Security Standard `baseline`, one function each (upstream:
 //! `pod-security-admission/policy`).
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ const DEFAULT_CAPABILITIES: &[&str] = &[
     "NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 ];
 
-/// Sysctls that a Pod may set, each with the first minor version of the standard that allows it (0: all versions).
+/// Sysctls that a Pod may set, each with the first minor version of `baseline` that allows it (0: all versions).
 const SYSCTLS: &[(u32, &str)] = &[
     (0, "kernel.shm_rmid_forced"),
     (0, "net.ipv4.ip_local_port_range"),

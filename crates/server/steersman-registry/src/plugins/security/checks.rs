@@ -1,4 +1,4 @@
-//! Machine: runs the checks of a pod security standard on a Pod (upstream: `pod-security-admission/policy`).
+//! Machine: runs the checks of a Pod Security Standard on a Pod (upstream: `pod-security-admission/policy`).
 //!
 //! Seccomp annotations are ignored: only versions of the standards before 1.19 checked them.
 
@@ -15,20 +15,20 @@ use super::policy::Standard;
 use super::policy::StandardLevel::{self, Baseline, Restricted};
 use super::restricted::{dropped_capabilities, escalation, non_root, user, volumes};
 
-/// The minor version of Kubernetes for `latest`. A later version in a label counts as this one.
+/// The minor version of the Pod Security Standards that `latest` means. A later version in a label counts as this one.
 const LATEST: u32 = 36;
 
-/// The violations of a standard by a Pod: for each failed check a short reason, and details.
+/// The violations of a Pod Security Standard by a Pod: for each failed check a short reason, and details.
 #[derive(Debug, Default)]
 pub(super) struct Violations(Vec<Violation>);
 
-/// A check: its level, the first minor version of the standard with the check, the minor version from which
-/// on the level `restricted` has a stricter check in its place, and its function.
+/// A check of the Pod Security Standards: its level, the first minor version with this check, the minor version from
+/// which on the level `restricted` has a stricter check in its place, and its function.
 type SecurityCheck = (StandardLevel, u32, u32, fn(&Pod<'_>) -> Option<Violation>);
 
 const NEVER: u32 = u32::MAX;
 
-/// All checks of all versions, in the order in which error messages list their violations.
+/// The checks of all versions of the Pod Security Standards, in the order in which error messages list violations.
 const CHECKS: &[SecurityCheck] = &[
     (Baseline, 0, NEVER, app_armor),
     (Baseline, 0, 22, capabilities),

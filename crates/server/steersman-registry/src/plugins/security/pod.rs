@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use crate::values::{items, text};
 
-/// The short reason and the details of one failed check.
+/// The short reason and the details of one failed check of a Pod Security Standard.
 pub(super) type Violation = (&'static str, String);
 
 pub(super) struct Pod<'a> {
     pub(super) annotations: &'a Value,
     pub(super) spec: &'a Value,
-    /// The minor version of the standard with which the Pod is checked.
+    /// The minor version of the Pod Security Standards that the Pod is checked against.
     pub(super) version: u32,
 }
 
@@ -36,20 +36,20 @@ impl<'a> Pod<'a> {
         self.version >= 25 && self.spec["os"]["name"] == "windows"
     }
 
-    /// Returns whether the Pod runs in its own user namespace (`hostUsers: false`), for which the standards from
-    /// version 1.35 on relax some checks.
+    /// Returns whether the Pod runs in its own user namespace (`hostUsers: false`): for such Pods, the Pod Security
+    /// Standards from version 1.35 on relax some checks.
     pub(super) fn has_own_users(&self) -> bool {
         self.version >= 35 && self.spec["hostUsers"] == false
     }
 
     /// Returns a text with the names of the containers for which `is_so` is true, such as `containers "a", "b"`; `None`
-    /// if there are none.
+    /// without such containers.
     pub(super) fn list(&self, is_so: impl Fn(&Value) -> bool) -> Option<String> {
         list("container", &self.named(is_so))
     }
 
     /// Returns a text that names the Pod, if `is_so` is true for its spec, and the containers for which `is_so` is
-    /// true, such as `pod and container "a"`; `None` if there are none.
+    /// true, such as `pod and container "a"`; `None` if `is_so` is always false.
     pub(super) fn setters(&self, is_so: impl Fn(&Value) -> bool) -> Option<String> {
         let mut setters = Vec::from_iter(is_so(self.spec).then(|| "pod".to_owned()));
         setters.extend(self.list(is_so));

@@ -1,11 +1,11 @@
-//! Words: the pod security standards of a namespace, parsed from its labels.
+//! Words: the Pod Security Standards of a namespace, parsed from its labels.
 
 use std::fmt;
 
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
 
-/// The labels of a namespace with the levels of its standards. Without these labels, the namespace allows every Pod.
+/// The labels of a namespace with the levels of its Pod Security Standards. Without them, every Pod is allowed.
 pub(super) const LEVELS: [&str; 3] = [
     "pod-security.kubernetes.io/enforce",
     "pod-security.kubernetes.io/audit",
@@ -20,27 +20,27 @@ pub(super) enum StandardLevel {
     Restricted,
 }
 
-/// The names of the levels in labels, in the order of the variants of `StandardLevel`.
+/// The names in labels of the levels of Pod Security Standards, in the order of the variants of `StandardLevel`.
 const NAMES: [(&str, StandardLevel); 3] = [
     ("privileged", StandardLevel::Privileged),
     ("baseline", StandardLevel::Baseline),
     ("restricted", StandardLevel::Restricted),
 ];
 
-/// A pod security standard: a level, as one version of Kubernetes defines it.
+/// A Pod Security Standard: a level, as one version of Kubernetes defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Standard {
     pub(super) level: StandardLevel,
-    /// The minor version of Kubernetes; `None` for `latest`.
+    /// The minor version of Kubernetes that defines the level; `None` for `latest`.
     pub(super) version: Option<u32>,
 }
 
-/// The standards of a namespace, one for each way to react to a violation.
+/// The Pod Security Standards of a namespace, one for each way to react to a violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct NamespacePolicy {
-    /// The standard that Pods must meet: a Pod that violates it is refused.
+    /// The Pod Security Standard that Pods must meet: a Pod that violates it is refused.
     pub(super) enforce: Standard,
-    /// The standard of the label `warn`: a violation becomes a warning for the client.
+    /// The Pod Security Standard of the label `warn`: a violation becomes a warning for the client.
     pub(super) warn: Standard,
 }
 

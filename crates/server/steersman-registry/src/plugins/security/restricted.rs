@@ -1,4 +1,4 @@
-//! Machine: the checks that the pod security standard `restricted` adds to `baseline`, one function each (upstream:
+//! Machine: the checks that the Pod Security Standard `restricted` adds to `baseline`, one function each (upstream:
 //! `pod-security-admission/policy`).
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Words: sets of completion indexes of a Job, which its status has as text such as `0,2-4`.
+//! Words: sets of completion indexes of a Job; the status of the Job has them as text such as `0,2-4`.
 
 use std::collections::BTreeSet;
 use std::fmt;

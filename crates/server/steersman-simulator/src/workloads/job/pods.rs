@@ -19,16 +19,16 @@ use crate::state::facts::{
     stage_of, track,
 };
 
-/// The delay before a Pod is replaced after the first failure. It doubles with each further failure.
+/// The delay before a Job replaces a Pod after the first failure. Each further failure doubles the delay.
 const BACKOFF: Duration = Duration::from_secs(10);
 const MAX_BACKOFF: Duration = Duration::from_secs(600);
 /// The environment variable that tells the containers of a Pod its completion index.
 const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
-/// Maximum length, in characters, of a Pod's name before its random suffix.
+/// Maximum length, in characters, of a Pod's name before its random suffix: 63, without the suffix of 5 characters.
 const PREFIX: usize = 58;
 
 impl TurnContext<'_> {
-    /// Deletes the active Pods of a Job. Returns false if Pods are left, because the turn made its maximum of writes.
+    /// Deletes the active Pods of a Job. Returns false if Pods are left, because the write limit is reached.
     pub(super) fn stop_active(&mut self, sync: &mut JobSync) -> bool {
         let mut all = true;
         let mut left = Vec::new();
@@ -108,7 +108,7 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Returns `many` active Pods to delete: first those with a duplicate or invalid index.
+    /// Returns the active Pods to delete: all with a duplicate or invalid index, and others until there are `many`.
     fn surplus(&self, sync: &JobSync, many: i64) -> Vec<Arc<Stored>> {
         let mut surplus: Vec<Arc<Stored>> = Vec::new();
         if sync.indexed {
@@ -166,7 +166,7 @@ impl TurnContext<'_> {
         now
     }
 
-    /// Returns how much of the delay is left after `failures` failures, the last of them at `since`.
+    /// Returns the time left of the delay after `failures` Pod failures, the last at `since` on the simulator's clock.
     fn remaining_backoff(&self, failures: u32, since: Duration) -> Duration {
         if failures == 0 {
             return Duration::ZERO;

@@ -8,7 +8,7 @@ use crate::state::facts::{annotation, items, number, text};
 
 /// The annotation with the completion index of a Pod.
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// The annotation of a Pod with the number of earlier failures of its index that count.
+/// The annotation of a Pod with the number of earlier failures of its index that count for `backoffLimitPerIndex`.
 pub(super) const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
 /// The annotation of a Pod with the number of earlier failures of its index that the failure policy ignored.
 pub(super) const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
@@ -24,7 +24,7 @@ pub(super) enum FailureEffect {
     EndsJob(String),
 }
 
-/// Returns whether a Pod is replaced only once it has finished, and not while it terminates.
+/// Returns whether a Job replaces a Pod only once the Pod has finished, and not while it terminates.
 pub(super) fn replaces_failed_only(job: &Value) -> bool {
     let spec = &job["spec"];
     spec["podReplacementPolicy"] == "Failed" || spec["podFailurePolicy"].is_object()

@@ -1,4 +1,4 @@
-//! Machine: the state of a Job and its Pods in one turn, and how the Job ends.
+//! Machine: the state of a Job and its Pods in one reconcile, and how the Job ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,12 +27,12 @@ pub(super) struct JobSync {
     pub(super) succeeded: i64,
     pub(super) failed: i64,
     pub(super) indexed: bool,
-    /// `completedIndexes` in the stored status, without those of the Pods that this turn counts.
+    /// `completedIndexes` in the stored status; the indexes of the Pods that this reconcile counts are not added.
     pub(super) completed_before: Indexes,
     pub(super) completed_indexes: Indexes,
-    /// The failed indexes, with those that this turn adds; `None` for a Job without `backoffLimitPerIndex`.
+    /// The failed indexes, with those that this reconcile adds; `None` for a Job without `backoffLimitPerIndex`.
     pub(super) failed_indexes: Option<Indexes>,
-    /// For each index the failed Pod that keeps its finalizer until the replacement Pod is created.
+    /// For each index, the failed Pod that keeps its finalizer until a replacement continues its count of failures.
     pub(super) kept: BTreeMap<i64, Arc<Stored>>,
 }
 
@@ -56,7 +56,7 @@ impl JobEnd {
         Self::new(false, reason, message)
     }
 
-    /// Returns the end of the Job that an earlier turn has written into its conditions, if any.
+    /// Returns the end of the Job that an earlier reconcile has written into its conditions, if any.
     pub(super) fn announced(job: &Value) -> Option<Self> {
         let found = |kind| condition(job, kind).filter(|one| one["status"] == "True");
         let succeeded = found("SuccessCriteriaMet");
@@ -79,7 +79,7 @@ impl JobSync {
         self.spec()["suspend"] == true
     }
 
-    /// Returns whether a Pod is still to be listed: it has the finalizer, a valid index, and is not in the list.
+    /// Returns whether a Pod may be added to `counted`: it has the finalizer and a valid index, and `counted` lacks it.
     fn is_new(&self, pod: &Stored, counted: &UncountedPods) -> bool {
         is_tracked(pod.lean())
             && !counted.has(pod.meta("uid"))
@@ -232,7 +232,7 @@ fn number_indexes(sync: &mut JobSync) {
     sync.kept = kept;
 }
 
-/// Returns when a Job finished, in seconds since the epoch; `None` if it has not.
+/// Returns when a Job finished, in seconds since the epoch; `None` for a Job that has not finished.
 pub(crate) fn finished(job: &Value) -> Option<i64> {
     let end = items(&job["status"]["conditions"]).find(|one| {
         matches!(text(one, "type"), "Complete" | "Failed") && one["status"] == "True"

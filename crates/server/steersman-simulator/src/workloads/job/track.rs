@@ -89,8 +89,8 @@ impl TurnContext<'_> {
         }
     }
 
-    /// Adds the finished Pods of a Job to the list in its status. Returns the Pods from which the finalizer may be
-    /// removed, and whether no Pod was left for a later turn.
+    /// Adds the finished Pods of a Job to `counted`, the list in its status. Returns the Pods from which the finalizer
+    /// may be removed, and whether these are all: the write limit may leave Pods for a later reconcile.
     fn list_finished(
         &self,
         sync: &JobSync,
@@ -158,7 +158,7 @@ impl JobEnd {
         (&self.reason, &self.message)
     }
 
-    /// Returns the reason for which the Job failed, as one of upstream's constants.
+    /// Returns the reason of the Job's failure as a constant, as an Event needs it; `Failed` for an unknown reason.
     fn known_reason(&self) -> &'static str {
         const ALL: [&str; 6] = [
             "BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy",
