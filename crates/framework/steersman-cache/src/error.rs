@@ -266,11 +266,10 @@ impl Error {
         matches!(self, Self::OutsideScope { .. })
     }
 
-    /// Returns the selectors that may exclude the object of a [`NotFound`](Self::NotFound); `None` for other errors,
-    /// too.
+    /// Returns the selectors that may exclude the object of a [`NotFound`](Self::NotFound).
     ///
-    /// `None` means that the kind is cached without selectors, so the object was absent in the latest state that the
-    /// cache received.
+    /// For a `NotFound`, `None` means that the kind is cached without selectors: the object was absent in the latest
+    /// state that the cache received. For other errors the result is always `None`.
     pub fn scoped_by(&self) -> Option<&str> {
         match self {
             Self::NotFound { scoped_by, .. } => scoped_by.as_deref(),

@@ -165,7 +165,7 @@ impl CacheOptions {
     }
 
     /// Sets the budget of decoded objects for the whole cache, in bytes, in addition to the compact form of all
-    /// objects: 0 for none, `None` for no limit. Default: 64 MiB.
+    /// objects. With 0 no decoded object is kept; with `None` there is no limit. Default: 64 MiB.
     ///
     /// A read of a decoded object shares it; otherwise the read decodes the object in some tens of microseconds.
     /// Objects that are read repeatedly stay decoded. The byte counts are estimates.

@@ -123,8 +123,8 @@ impl Settings {
     }
 
     /// Sets the informer's own budget of decoded objects in bytes, separate from [that of the
-    /// cache](crate::CacheOptions::decoded_budget): 0 for none, `None` for no limit. Default: the
-    /// informer shares the budget of the cache.
+    /// cache](crate::CacheOptions::decoded_budget). With 0 no decoded object is kept; with `None` there is no limit.
+    /// Default: the informer shares the budget of the cache.
     pub fn decoded_budget(mut self, bytes: impl Into<Option<usize>>) -> Self {
         self.decoded_budget = Some(bytes.into());
         self

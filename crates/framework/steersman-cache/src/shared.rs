@@ -330,7 +330,8 @@ impl SharedCache {
                 let reads = self.reads_of(kind);
                 InformerEntry::new(advice, untyped, coverage.declared, reads)
             });
-            // The informer is marked and guarded under the lock, so that it cannot end as idle before (CACHE-8).
+            // CACHE-8: the informer becomes permanent, or gets its use guard, while the lock is held. Otherwise it could
+            // end as idle between the lookup and this call's use of it.
             if matches!(purpose, Purpose::Declare) {
                 entry.make_permanent();
             }

@@ -157,7 +157,7 @@ impl AppliedIntents {
             self.len -= usize::from(deleted.is_some());
             return;
         }
-        // A delete that was sent after the apply has removed the entry of the apply. The cache may still show the
+        // A delete that was sent after the apply has removed the record of the apply. The cache may still show the
         // version that the apply left, so the delete stays remembered until the cache has passed this version.
         let deleted = requests.and_then(|requests| requests.deleted.as_mut());
         let emptied = self.emptied.get_mut(gvk).into_iter().flatten();

@@ -63,7 +63,8 @@ fn query_of<'v, 'a>(value: &'v Value<'a>, kinds: &[&str]) -> Option<&'v Query<'a
     }
 }
 
-/// Adds an attribute to a check with the CEL type `from`; the new check has the CEL type `to`.
+/// Returns a copy of a check with one more attribute, which `set` writes. The check has the CEL type `from`, and the
+/// copy has the CEL type `to`.
 fn next<'a>(
     values: &[Value<'a>],
     from: &str,

@@ -205,7 +205,8 @@ impl SimulatedKey {
 }
 
 impl Controller {
-    /// Returns the key of the controller in the queue; `None` for a kind that the simulator does not know.
+    /// Returns the queue key of the owner that this reference names, in the `namespace` of the owned object; `None` if
+    /// the simulator does not know the kind of the owner.
     pub(super) fn key(&self, namespace: &Arc<str>) -> Option<SimulatedKey> {
         Some(SimulatedKey::new(self.kind?, namespace, &self.name))
     }

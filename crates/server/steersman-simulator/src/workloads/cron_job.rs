@@ -34,7 +34,8 @@ struct DueTimes {
     missed: Option<Timestamp>,
     /// Whether more than [`MANY_MISSED`] scheduled times were missed.
     many: bool,
-    /// The start of the search: `lastScheduleTime` or else the creation; the start of the deadline if that is later.
+    /// The time after which missed scheduled times are searched: `lastScheduleTime`, or the creation of the CronJob
+    /// without it; `startingDeadlineSeconds` before now, if that is later.
     since: Timestamp,
 }
 

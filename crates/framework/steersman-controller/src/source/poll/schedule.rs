@@ -77,14 +77,16 @@ impl PollSchedule {
         }
     }
 
-    /// Schedules a call for an object at once, unless the object is known.
+    /// Makes a call of the poll function due now for an object that appeared. Does nothing if the schedule already has
+    /// the object.
     pub(crate) fn handle_appeared(&mut self, key: &ObjectKey, now: Instant) {
         if !self.objects.contains_key(key) {
             self.handle_call_now(key, now);
         }
     }
 
-    /// Schedules a call for an object at once: the object appeared or changed.
+    /// Makes a call of the poll function due now for an object that appeared or changed. If a call for the object is in
+    /// progress, the next call follows it at once.
     pub(crate) fn handle_call_now(&mut self, key: &ObjectKey, now: Instant) {
         let slot = self.slot(now);
         let Some(object) = self.objects.get_mut(key) else {
