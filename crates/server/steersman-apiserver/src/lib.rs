@@ -82,6 +82,8 @@ mod wal;
 mod http;
 mod kubeconfig;
 mod server;
+#[cfg(feature = "explore")]
+pub mod explore;
 
 pub use error::Error;
 pub use faults::History;

@@ -26,7 +26,11 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(problem) => {
             eprintln!("{}: {}", called.name(), program::chain(&problem));
-            ExitCode::FAILURE
+            match called {
+                // An exploration that finds something ends with 1.
+                CalledAs::Explore => ExitCode::from(2),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }
@@ -43,6 +47,7 @@ fn act(called: CalledAs, arguments: Vec<OsString>) -> Outcome<ExitCode> {
             Builder::new_multi_thread(),
             program::run_kube_apiserver(arguments.into_iter()),
         )?,
+        CalledAs::Explore => return explore(arguments),
         CalledAs::Own => wait(
             Builder::new_multi_thread(),
             program::run(ServerFlags::parse_from(arguments)),
@@ -51,7 +56,19 @@ fn act(called: CalledAs, arguments: Vec<OsString>) -> Outcome<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn wait(mut builder: Builder, program: impl Future<Output = Outcome>) -> Outcome {
+#[cfg(unix)]
+fn explore(arguments: Vec<OsString>) -> Outcome<ExitCode> {
+    let explored = program::run_explore(program::ExploreFlags::parse_from(arguments));
+    let is_clean = wait(Builder::new_multi_thread(), explored)?;
+    Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(not(unix))]
+fn explore(_: Vec<OsString>) -> Outcome<ExitCode> {
+    Err(ProgramProblem::NotHere)
+}
+
+fn wait<T>(mut builder: Builder, program: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     let runtime = builder.enable_all().build();
     let runtime: Runtime = runtime.map_err(|source| ProgramProblem::Runtime { source })?;
     let outcome = runtime.block_on(program);

@@ -16,6 +16,8 @@ mod data;
 mod log_keeper;
 mod seed;
 mod run;
+#[cfg(unix)]
+mod explore;
 mod etcd;
 mod kube_apiserver;
 mod kubectl;
@@ -24,6 +26,8 @@ pub(crate) use called_as::CalledAs;
 pub(crate) use flags::ServerFlags;
 pub(crate) use problem::{Outcome, ProgramProblem, chain};
 
+#[cfg(unix)]
+pub(crate) use explore::{ExploreFlags, run as run_explore};
 pub(crate) use etcd::run as run_etcd;
 pub(crate) use kube_apiserver::run as run_kube_apiserver;
 pub(crate) use kubectl::run as run_kubectl;

@@ -27,7 +27,7 @@ pub use options::ApiServerBuilder;
 pub use serving::Serving;
 
 use crate::error::Error;
-use crate::faults::{Faults, RequestLog, Restart};
+use crate::faults::{Faults, RequestGate, RequestLog, Restart};
 use crate::http::{ApiService, Caller, Clock, Context};
 use crate::tls::Pem;
 use steersman_auth::User;
@@ -272,6 +272,17 @@ impl ApiServer {
     pub fn route_service(&self, namespace: &str, name: &str, port: u16, url: &str) {
         let host = format!("{name}.{namespace}.svc");
         self.context.webhooks.route(host, port, url.to_owned());
+    }
+
+    /// Lets every call of a webhook fail, as if no webhook listened, or lets calls arrive again.
+    pub fn refuse_webhooks(&self, is_refused: bool) {
+        self.context.webhooks.refuse(is_refused);
+    }
+
+    /// Sets the gate that each request on objects passes, before it is carried out and before it is answered; `None`
+    /// removes the gate. Requests that are in progress pass the gate that they began with.
+    pub fn set_gate(&self, gate: Option<Arc<dyn RequestGate>>) {
+        self.context.gate.set(gate);
     }
 
     /// Returns the simulator, which lets Pods fail and sets their speed. The simulator acts once the server is used

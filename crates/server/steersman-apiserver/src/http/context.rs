@@ -16,7 +16,7 @@ use steersman_store::AfterWrites;
 
 use tokio::sync::watch;
 
-use crate::faults::{Faults, History, RequestLog, RequestRecord, Restart, RestartEffect};
+use crate::faults::{Faults, GateSlot, History, RequestLog, RequestRecord, Restart, RestartEffect};
 use crate::http::changes::StorageChanges;
 use crate::http::documents::cache::DocumentCache;
 use crate::http::documents::metrics::RequestCounts;
@@ -64,6 +64,7 @@ pub(crate) struct Context {
     pub(crate) tuning: Tuning,
     pub(crate) log: RequestLog,
     pub(crate) faults: Faults,
+    pub(crate) gate: GateSlot,
     pub(crate) counts: Mutex<RequestCounts>,
     pub(crate) documents: Mutex<DocumentCache>,
     pub(crate) webhooks: Webhooks,
@@ -100,6 +101,7 @@ impl Context {
             tuning,
             log,
             faults,
+            gate: GateSlot::default(),
             counts: Mutex::default(),
             documents: Mutex::default(),
             webhooks: Webhooks::default(),

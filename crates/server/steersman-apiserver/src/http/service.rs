@@ -17,7 +17,7 @@ use steersman_auth::User;
 use steersman_registry::Registry;
 use tokio_util::sync::CancellationToken;
 
-use crate::faults::{Decision, RequestRecord, RestartEffect, Verb, WatchMode};
+use crate::faults::{Decision, GateDeparture, RequestRecord, RestartEffect, Verb, WatchMode};
 use crate::http::context::Context;
 use crate::http::documents::serve::{self, DocumentRequest};
 use crate::http::documents::{issuer, metrics};
@@ -124,6 +124,13 @@ impl ApiService {
         if let Some(fault) = decision.swallowed_by {
             self.context.faults.lifted(fault).await;
         }
+        let gate = self.context.gate.of(&record);
+        if let Some(gate) = &gate {
+            let past = decision.add_gate(gate.arrive(&record).await);
+            if let Some(revision) = past.filter(|_| record.does(Verb::List)) {
+                query.look_back(revision);
+            }
+        }
         if decision.cut && !decision.commit {
             return Err(BodyError);
         }
@@ -154,7 +161,20 @@ impl ApiService {
             return Err(BodyError);
         }
         let accept = text(&parts.headers, header::ACCEPT);
-        let reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
+        let mut reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
+        if let Some(gate) = gate {
+            record.status = Some(reply.code);
+            if let Some(created) = &reply.created {
+                record.name = Some(created.clone());
+            }
+            match gate.depart(&record).await {
+                GateDeparture::Answer => {}
+                GateDeparture::Replace(status) => {
+                    reply = refused(HttpRefusal::Status(status), accept);
+                }
+                GateDeparture::Cut => return Err(BodyError),
+            }
+        }
         let (code, created) = (reply.code, reply.created.as_deref());
         self.context.log.finish(record.sequence, code, created);
         self.context.counts.lock().count(&record, code);

@@ -8,6 +8,8 @@ pub(crate) enum CalledAs {
     Etcd,
     KubeApiserver,
     Kubectl,
+    /// `steersman-apiserver explore`.
+    Explore,
     /// Any other name: the server with the flags of `steersman-apiserver`.
     Own,
 }
@@ -24,6 +26,10 @@ impl CalledAs {
         }
         // Only a first argument without slash and dot names a program: `./etcd`, for instance, is the path of a file.
         let word = arguments.get(1).and_then(|word| word.to_str());
+        if word == Some("explore") {
+            arguments.remove(0);
+            return (Self::Explore, arguments);
+        }
         let word = word.filter(|word| !word.contains(['/', '.']));
         if let Some(program) = word.and_then(|word| named(word.as_ref())) {
             arguments.drain(..2);
@@ -37,6 +43,7 @@ impl CalledAs {
             Self::Etcd => "etcd",
             Self::KubeApiserver => "kube-apiserver",
             Self::Kubectl => "kubectl",
+            Self::Explore => "steersman-apiserver explore",
             Self::Own => "steersman-apiserver",
         }
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use steersman_apimachinery::status::Status;
+use steersman_apiserver::explore::engine::ScenarioFileError;
 use steersman_apiserver::manifests::ManifestError;
 use steersman_registry::{SnapshotError, TransactionError};
 
@@ -151,6 +152,24 @@ pub(crate) enum ProgramProblem {
     NoKubectl,
     #[error("cannot run {}", path.display())]
     Kubectl { path: PathBuf, source: io::Error },
+    #[error("cannot read the scenario {}", path.display())]
+    ScenarioRead { path: PathBuf, source: io::Error },
+    #[error("the scenario {}", path.display())]
+    Scenario {
+        path: PathBuf,
+        source: ScenarioFileError,
+    },
+    #[error("{place}: the document is no object: it needs apiVersion, kind and metadata.name")]
+    NoObject { place: String },
+    #[error("cannot use the folder {}", path.display())]
+    Folder { path: PathBuf, source: io::Error },
+    #[error("a world cannot run")]
+    World {
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[cfg(not(unix))]
+    #[error("`explore` kills groups of processes, which needs a Unix system")]
+    NotHere,
     #[error("cannot start the runtime")]
     Runtime { source: io::Error },
     #[error("cannot wait for signals")]

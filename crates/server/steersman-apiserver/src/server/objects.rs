@@ -1,5 +1,6 @@
 //! Handle: the methods of `ApiServer` that read and write objects without HTTP.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -48,6 +49,42 @@ impl ApiServer {
         let items = page.map(|page| page.items).unwrap_or_default();
         let values = items.iter().map(|object| object.look().into_owned());
         values.collect()
+    }
+
+    /// Returns every stored object, in the storage version of its kind, as it is now.
+    pub fn objects(&self) -> Vec<Value> {
+        self.context.with_registry(|registry| {
+            let stored = |one: &&Arc<Resource>| one.version == one.storage_version && one.verbs.contains(&"list");
+            let resources: Vec<Arc<Resource>> = registry.resources().iter().filter(stored).cloned().collect();
+            let mut seen = BTreeSet::new();
+            let mut all = Vec::new();
+            for resource in resources {
+                let page = registry.list(&resource, None, &ListQuery::default());
+                let items = page.map(|page| page.items).unwrap_or_default();
+                // Events are served in two groups.
+                let values = items.iter().map(|object| object.look().into_owned());
+                all.extend(values.filter(|value| {
+                    let uid = value["metadata"]["uid"].as_str().unwrap_or_default();
+                    uid.is_empty() || seen.insert(uid.to_owned())
+                }));
+            }
+            all
+        })
+    }
+
+    /// Returns the resource that serves a kind, as in `websites.example.com`, and whether its objects have namespaces;
+    /// `None` if the kind is not served in this version.
+    pub fn resource_of(&self, api_version: &str, kind: &str) -> Option<(String, bool)> {
+        self.context.with_registry(|registry| {
+            let mut resources = registry.resources().iter();
+            let found = resources.find(|one| one.kind == kind && one.api_version() == api_version)?;
+            let group = found.group.as_str();
+            let name = match group {
+                "" => found.plural.clone(),
+                group => format!("{}.{group}", found.plural),
+            };
+            Some((name, found.namespaced))
+        })
     }
 
     /// Creates an object; its kind and version determine the resource. An object without a namespace is created in

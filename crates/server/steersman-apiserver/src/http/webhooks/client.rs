@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::Display;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, join_all};
@@ -44,9 +45,15 @@ type RouteKey = (String, Option<u16>);
 pub(crate) struct Webhooks {
     routes: Mutex<HashMap<RouteKey, WebhookRoute>>,
     idle: IdleConnections,
+    /// Whether every call fails, as if no webhook listened.
+    is_refused: AtomicBool,
 }
 
 impl Webhooks {
+    pub(crate) fn refuse(&self, is_refused: bool) {
+        self.is_refused.store(is_refused, Ordering::SeqCst);
+    }
+
     pub(crate) fn route(&self, host: String, port: u16, url: String) {
         let route = WebhookRoute::Url(url);
         self.routes.lock().insert((host, Some(port)), route);
@@ -95,6 +102,9 @@ impl Webhooks {
     }
 
     async fn exchange(&self, call: &WebhookCall, resolve: Resolve<'_>) -> Exchanged {
+        if self.is_refused.load(Ordering::SeqCst) {
+            return Err("connect: connection refused".to_owned());
+        }
         let target: Uri = call.url.parse().map_err(|_| "invalid URL".to_owned())?;
         let (host, port) = authority(&target)?;
         let post = |target: Uri| {

@@ -1,0 +1,46 @@
+//! Words: why a world cannot run.
+
+use std::time::Duration;
+
+use steersman_apimachinery::status::Status;
+
+/// Why a world cannot run. A problem of the operator itself is no such error but a finding.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExploreError {
+    /// The server refuses an initial object.
+    #[error("the server refuses the initial object {object}")]
+    Initial {
+        /// The kind and name of the object.
+        object: String,
+        /// The refusal.
+        source: Box<Status>,
+    },
+    /// The server refuses a step of the user, in an undisturbed world.
+    #[error("step {number}: the user {step}, which the server refuses")]
+    Step {
+        /// The number of the step, from 1.
+        number: usize,
+        /// What the user does.
+        step: String,
+        /// The refusal.
+        source: Box<Status>,
+    },
+    /// The operator does not start.
+    #[error("the operator does not start")]
+    Start {
+        /// The reason.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The operator has sent no request within the patience of the scenario.
+    #[error(
+        "the operator has sent no request within {within:?}; it must read the kubeconfig that the environment variable \
+         KUBECONFIG names{output}"
+    )]
+    NoRequest {
+        /// The patience of the scenario.
+        within: Duration,
+        /// What the operator printed, on a line of its own; empty if it printed nothing.
+        output: String,
+    },
+}

@@ -1,0 +1,55 @@
+//! Words: what runs the processes of an operator.
+
+use async_trait::async_trait;
+use steersman_auth::User;
+
+use super::error::ExploreError;
+
+/// Starts and kills the processes of an operator in one world.
+#[async_trait]
+pub trait OperatorHost: Send + Sync {
+    /// Starts a process. Its requests must be those of `user`. `process` counts from 1 and is never reused.
+    ///
+    /// # Errors
+    /// [`ExploreError::Start`].
+    ///
+    /// # Cancel safety
+    /// Is not dropped before it has ended.
+    async fn start(&self, process: usize, user: User) -> Result<(), ExploreError>;
+
+    /// Kills a process, and returns when it has ended. Does nothing if the process has ended.
+    ///
+    /// # Cancel safety
+    /// Is not dropped before it has ended.
+    async fn kill(&self, process: usize);
+
+    /// Pauses a process: it does nothing until it is resumed.
+    ///
+    /// # Cancel safety
+    /// Is not dropped before it has ended.
+    async fn pause(&self, process: usize);
+
+    /// Lets a paused process continue.
+    ///
+    /// # Cancel safety
+    /// Is not dropped before it has ended.
+    async fn resume(&self, process: usize);
+
+    /// Waits until a process ends by itself.
+    ///
+    /// # Cancel safety
+    /// Safe: an end that was not returned is returned by the next call.
+    async fn ended(&self) -> ProcessEnd;
+
+    /// Returns the last lines that a process printed.
+    fn output(&self, process: usize) -> Vec<String>;
+}
+
+/// The end of a process that was not killed.
+#[derive(Debug, Clone)]
+pub struct ProcessEnd {
+    /// The number of the process.
+    pub process: usize,
+    /// How it ended, such as `exit code 1`.
+    pub how: String,
+}

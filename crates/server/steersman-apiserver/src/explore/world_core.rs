@@ -1,0 +1,399 @@
+//! Driver: the gate of one world: carries out what the engine decides about each request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use serde_json::Value;
+use steersman_apimachinery::status::Status;
+use steersman_auth::{MASTERS, User};
+use steersman_explore::{
+    Arrival, Departure, ObjectChange, ObjectId, OperatorRequest, Problem, RequestVerb, Scenario, WorldAction, WorldEventKind,
+};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::error::ExploreError;
+use super::host::OperatorHost;
+use super::user;
+use super::world_state::{WorldState, change_of, group_of, request_of};
+use crate::faults::{
+    FaultGuard, GateArrival, GateDeparture, History, RequestGate, RequestRecord,
+};
+use crate::server::ApiServer;
+
+/// The time from the end of a process to its next start, by the number of its ends. After the last one it stays away.
+const RESTARTS: [Duration; 4] = [
+    Duration::from_millis(100),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+];
+
+/// One world: its server, its operator, and what is known of both.
+pub(super) struct WorldCore {
+    pub(super) server: ApiServer,
+    pub(super) host: Arc<dyn OperatorHost>,
+    pub(super) state: Mutex<WorldState>,
+    /// Grows whenever something happens that a waiting task may wait for.
+    pub(super) changed: watch::Sender<u64>,
+    scenario: Scenario,
+    began: Instant,
+    silence: Mutex<Option<FaultGuard>>,
+    /// The object that each write in progress is about, as it was before, by the request's sequence.
+    before: Mutex<Vec<(u64, Option<Value>, Option<usize>)>>,
+}
+
+/// The gate that the server calls.
+pub(super) struct WorldGate(pub(super) Arc<WorldCore>);
+
+impl WorldCore {
+    pub(super) fn new(
+        server: ApiServer,
+        host: Arc<dyn OperatorHost>,
+        scenario: Scenario,
+        state: WorldState,
+    ) -> Self {
+        Self {
+            server,
+            host,
+            state: Mutex::new(state),
+            changed: watch::Sender::new(0),
+            scenario,
+            began: Instant::now(),
+            silence: Mutex::new(None),
+            before: Mutex::default(),
+        }
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Returns the instant at a time since the start of the world.
+    pub(super) fn instant(&self, at: Duration) -> Instant {
+        self.began + at
+    }
+
+    pub(super) fn tell(&self, what: WorldEventKind) {
+        let now = self.now();
+        self.state.lock().tell(now, what);
+    }
+
+    fn wake(&self) {
+        self.changed.send_modify(|number| *number += 1);
+    }
+
+    pub(super) async fn start_process(&self) -> Result<(), ExploreError> {
+        let process = {
+            let now = self.now();
+            self.state.lock().note_start(now)
+        };
+        let user = User::new("operator").group(MASTERS).group(group_of(process));
+        let started = self.host.start(process, user).await;
+        self.wake();
+        started
+    }
+
+    pub(super) async fn kill_all(&self) {
+        let live: Vec<usize> = self.state.lock().live.iter().copied().collect();
+        for process in live {
+            self.kill(process).await;
+        }
+    }
+
+    async fn kill(&self, process: usize) {
+        self.state.lock().gate.end_process(process);
+        self.host.kill(process).await;
+        let now = self.now();
+        self.state.lock().note_end(now, process);
+        self.wake();
+    }
+
+    /// Notes processes that end by themselves, and starts them again, as a kubelet does. Never returns.
+    pub(super) async fn follow_exits(&self, is_permitted: bool) {
+        loop {
+            let end = self.host.ended().await;
+            let output = self.host.output(end.process);
+            let exits = {
+                let now = self.now();
+                let mut state = self.state.lock();
+                state.gate.end_process(end.process);
+                state.note_end(now, end.process);
+                let (how, process) = (end.how.clone(), end.process);
+                let exited = WorldEventKind::Exited { process, how, output: output.clone() };
+                state.tell(now, exited);
+                if !is_permitted {
+                    state.judge.note(Problem::Exit { how: end.how, output });
+                }
+                state.exits += 1;
+                state.exits
+            };
+            self.wake();
+            let Some(pause) = RESTARTS.get(exits - 1) else {
+                continue;
+            };
+            tokio::time::sleep(*pause).await;
+            // A process that does not start again is missing at the end of the world.
+            let _ = self.start_process().await;
+        }
+    }
+
+    pub(super) async fn act(&self, actions: Vec<WorldAction>) {
+        for action in actions {
+            self.act_once(action).await;
+            let now = self.now();
+            self.state.lock().touch(now);
+        }
+        self.wake();
+    }
+
+    async fn act_once(&self, action: WorldAction) {
+        let faults = self.server.faults();
+        match action {
+            WorldAction::Tell(text) => self.tell(WorldEventKind::Perturbed(text)),
+            WorldAction::Kill(process) => {
+                self.kill(process).await;
+                // A process that does not start again is missing at the end of the world.
+                let _ = self.start_process().await;
+            }
+            WorldAction::Pause(process) => {
+                self.host.pause(process).await;
+                let is_alone = {
+                    let mut state = self.state.lock();
+                    state.live.remove(&process);
+                    state.live.is_empty()
+                };
+                if is_alone {
+                    let _ = self.start_process().await;
+                }
+            }
+            WorldAction::Continue(process) => {
+                self.state.lock().live.insert(process);
+                self.host.resume(process).await;
+            }
+            WorldAction::SilenceWatches(resource) => {
+                if resource != "*" {
+                    faults.silence_watches_of(&resource);
+                }
+                *self.silence.lock() = Some(faults.silence_new_watches(&resource));
+            }
+            WorldAction::ResumeWatches => {
+                drop(self.silence.lock().take());
+                faults.resume_watches();
+            }
+            WorldAction::ExpireWatches => {
+                self.server.compact();
+                faults.expire_watches();
+            }
+            WorldAction::RestartServer => {
+                self.server.restart(History::Lost);
+            }
+            WorldAction::Undo(id) => self.undo(&id),
+            WorldAction::DeleteInGap(id) => self.delete_in_gap(&id).await,
+            WorldAction::DeleteNamespace(name) => {
+                self.state.lock().judge.expect_no_namespace(&name);
+                // A namespace that is gone already is what the perturbation wants.
+                let _ = self.server.delete("namespaces", "", &name);
+            }
+            WorldAction::StopWebhooks => self.server.refuse_webhooks(true),
+            WorldAction::ResumeWebhooks => self.server.refuse_webhooks(false),
+        }
+    }
+
+    /// Undoes the operator's last change of an object. What the server refuses, a user could not do either.
+    fn undo(&self, id: &ObjectId) {
+        let last = self.state.lock().last_changes.get(id).cloned();
+        let Some((resource, change)) = last else {
+            return;
+        };
+        self.state.lock().judge.after_user(id);
+        match (change.before, change.after) {
+            (None, Some(_)) => {
+                let _ = self.server.delete(&resource, &id.namespace, &id.name);
+            }
+            (Some(mut before), Some(after)) => {
+                let status = before.as_object_mut().and_then(|object| object.remove("status"));
+                before["metadata"]["resourceVersion"] = Value::Null;
+                before["metadata"]["managedFields"] = Value::Null;
+                let _ = self.server.update(&resource, before.clone());
+                if let Some(status) = status.filter(|status| *status != after["status"]) {
+                    before["status"] = status;
+                    let _ = self.server.update(&format!("{resource}/status"), before);
+                }
+            }
+            (_, None) => {}
+        }
+    }
+
+    /// Deletes an object while no watch delivers, and ends all watches with 410 so that no watch ever delivers the
+    /// deletion. An object of the user is created again.
+    async fn delete_in_gap(&self, id: &ObjectId) {
+        let last = self.state.lock().last_changes.get(id).cloned();
+        let Some((resource, _)) = last else {
+            return;
+        };
+        self.state.lock().judge.after_user(id);
+        let faults = self.server.faults();
+        let silent = faults.silence_new_watches("*");
+        faults.silence_watches();
+        let _ = self.server.delete(&resource, &id.namespace, &id.name);
+        for object in self.applied(id) {
+            let _ = user::apply(&self.server, &object).await;
+        }
+        self.server.compact();
+        faults.expire_watches();
+        drop(silent);
+    }
+
+    /// Returns what the user applied of an object, with the changes of later steps that are already done.
+    fn applied(&self, id: &ObjectId) -> Vec<Value> {
+        let steps = self.scenario.steps.iter().filter_map(|step| match step {
+            steersman_explore::Step::Apply { objects, .. } => Some(objects.iter()),
+            _ => None,
+        });
+        let all = self.scenario.initial.iter().chain(steps.flatten());
+        let of_object = all.filter(|object| {
+            let mut applied = ObjectId::of(object);
+            if applied.namespace.is_empty() && !id.namespace.is_empty() {
+                "default".clone_into(&mut applied.namespace);
+            }
+            applied == *id
+        });
+        of_object.cloned().collect()
+    }
+
+    /// Returns the object that a write is about; `None` for a create, and if there is none.
+    fn object_of(&self, request: &OperatorRequest) -> Option<Value> {
+        let namespace = request.namespace.as_deref().unwrap_or_default();
+        self.server.get(&request.resource, namespace, request.name.as_deref()?)
+    }
+
+    /// Notes a request that was carried out, or that was not (`code` is `None`), and what it changed.
+    fn note(&self, request: &OperatorRequest, number: Option<usize>, code: Option<u16>, change: Option<&ObjectChange>) {
+        let (now, revision) = (self.now(), self.server.revision());
+        let mut state = self.state.lock();
+        state.note_departure(now, request, number, (code, revision), change.cloned());
+        if !request.is_write() {
+            return;
+        }
+        if code == Some(403) {
+            state.judge.note(Problem::Forbidden(request.to_string()));
+        }
+        let (Some(number), Some(change)) = (number, change) else {
+            return;
+        };
+        let objects = if state.judge.needs_objects() {
+            Value::Array(self.server.objects())
+        } else {
+            Value::Null
+        };
+        state.judge.after_write(number, Some(change), &objects);
+    }
+}
+
+#[async_trait]
+impl RequestGate for WorldGate {
+    async fn arrive(&self, record: &RequestRecord) -> GateArrival {
+        let Some(request) = request_of(record) else {
+            return GateArrival::Pass;
+        };
+        let core = &self.0;
+        let now = core.now();
+        let (ruling, number) = {
+            let mut state = core.state.lock();
+            state.note_arrival(now, &request);
+            state.gate.arrive(&request)
+        };
+        core.wake();
+        self.act(ruling.actions).await;
+        match ruling.verdict {
+            Arrival::Pass | Arrival::PassAsOf(_) => {}
+            Arrival::Refuse(code) => {
+                core.note(&request, number, None, None);
+                return GateArrival::Refuse(Box::new(refusal(code, &request)));
+            }
+            Arrival::Drop => {
+                core.note(&request, number, None, None);
+                return GateArrival::Cut;
+            }
+            Arrival::Wait => {
+                let mut changed = core.changed.subscribe();
+                while !core.state.lock().gate.is_released(request.sequence) {
+                    // The sender lives as long as the core, so waiting cannot fail.
+                    let _ = changed.changed().await;
+                }
+            }
+        }
+        if request.is_write() {
+            let before = core.object_of(&request);
+            core.before.lock().push((request.sequence, before, number));
+        }
+        match ruling.verdict {
+            Arrival::PassAsOf(revision) => GateArrival::PassAsOf(revision),
+            _ => GateArrival::Pass,
+        }
+    }
+
+    async fn depart(&self, record: &RequestRecord) -> GateDeparture {
+        let Some(request) = request_of(record) else {
+            return GateDeparture::Answer;
+        };
+        let core = &self.0;
+        let code = record.status.unwrap_or_default();
+        let (before, number) = {
+            let mut all = core.before.lock();
+            let at = all.iter().position(|(sequence, ..)| *sequence == request.sequence);
+            let entry = at.map(|at| all.swap_remove(at));
+            entry.map_or((None, None), |(_, before, number)| (before, number))
+        };
+        let is_success = code < 400 && request.is_write();
+        let after = if is_success { core.object_of(&request) } else { None };
+        let change = if is_success { change_of(before, after) } else { None };
+        core.note(&request, number, Some(code), change.as_ref());
+        let revision = core.server.revision();
+        let ruling = {
+            let mut state = core.state.lock();
+            state.gate.depart(&request, code, change.as_ref(), revision)
+        };
+        core.wake();
+        self.act(ruling.actions).await;
+        match ruling.verdict {
+            Departure::Answer => GateDeparture::Answer,
+            Departure::Drop => GateDeparture::Cut,
+            Departure::Replace(code) => GateDeparture::Replace(Box::new(refusal(code, &request))),
+        }
+    }
+}
+
+impl WorldGate {
+    /// Carries out actions to their end, even if the client disconnects meanwhile because its process is killed.
+    async fn act(&self, actions: Vec<WorldAction>) {
+        if actions.is_empty() {
+            return;
+        }
+        let core = Arc::clone(&self.0);
+        // A panic of an action ends its task alone, and the world goes on without the action.
+        let _ = tokio::spawn(async move { core.act(actions).await }).await;
+    }
+}
+
+/// Returns the failure of a perturbation, as a kube-apiserver words it.
+fn refusal(code: u16, request: &OperatorRequest) -> Status {
+    let (reason, message) = match code {
+        409 => ("Conflict", "the object has been modified; please apply your changes to the latest version and try again"),
+        422 => ("Invalid", "the object is invalid"),
+        429 => ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
+        503 => ("ServiceUnavailable", "the server is currently unable to handle the request"),
+        504 => ("Timeout", "the server was unable to return a response in the time allotted, but may still be processing the request"),
+        _ => ("InternalError", "an error on the server has prevented the request from succeeding"),
+    };
+    let name = request.name.as_deref().unwrap_or_default();
+    let status = Status::failure(code, reason, format!("{} {name:?}: {message}", request.resource));
+    if matches!(code, 429 | 503) && !matches!(request.verb, RequestVerb::Watch) {
+        status.with_retry_after(1)
+    } else {
+        status
+    }
+}

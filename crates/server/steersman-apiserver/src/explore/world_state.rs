@@ -1,0 +1,224 @@
+//! Machine: what is known of one world: its gate, its judge, its story, and when the operator was last active.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::Value;
+use steersman_explore::{
+    Gate, Judge, ObjectChange, ObjectId, OperatorRequest, PointCounter, ReferencePoints, ReferenceWrite, RequestVerb,
+    WorldEvent, WorldEventKind,
+};
+
+use crate::faults::{RequestRecord, Verb};
+
+/// The group that names the process of the operator that sent a request.
+const PROCESS: &str = "steersman:process:";
+
+/// The maximum number of reads that the story keeps between two writes.
+const MOST_READS: usize = 40;
+
+/// What is known of one world. Times count from its start.
+#[derive(Debug)]
+pub(super) struct WorldState {
+    pub(super) gate: Gate,
+    pub(super) judge: Judge,
+    pub(super) events: Vec<WorldEvent>,
+    pub(super) points: ReferencePoints,
+    /// Each write request with its code, as texts.
+    pub(super) writes: Vec<String>,
+    /// The writes that changed an object, as texts.
+    pub(super) changes: Vec<String>,
+    /// The last change of each object by the operator, with the name of its resource.
+    pub(super) last_changes: BTreeMap<ObjectId, (String, ObjectChange)>,
+    /// Processes that run, and are not paused.
+    pub(super) live: BTreeSet<usize>,
+    pub(super) next_process: usize,
+    /// The number of processes that ended by themselves.
+    pub(super) exits: usize,
+    /// The revision of the server after the last step of the user.
+    pub(super) step_revision: u64,
+    /// Processes that sent a request, and processes that watch.
+    asked: BTreeSet<usize>,
+    watching: BTreeSet<usize>,
+    /// Whether any process has watched, so that a process without a watch is still starting.
+    has_watched: bool,
+    counter: PointCounter,
+    active_at: Duration,
+    /// The number of reads since the last write.
+    reads: usize,
+}
+
+impl WorldState {
+    pub(super) fn new(gate: Gate, judge: Judge) -> Self {
+        Self {
+            gate,
+            judge,
+            events: Vec::new(),
+            points: ReferencePoints::default(),
+            writes: Vec::new(),
+            changes: Vec::new(),
+            last_changes: BTreeMap::new(),
+            live: BTreeSet::new(),
+            next_process: 1,
+            exits: 0,
+            step_revision: 0,
+            asked: BTreeSet::new(),
+            watching: BTreeSet::new(),
+            has_watched: false,
+            counter: PointCounter::default(),
+            active_at: Duration::ZERO,
+            reads: 0,
+        }
+    }
+
+    pub(super) fn tell(&mut self, now: Duration, what: WorldEventKind) {
+        self.events.push(WorldEvent { at: now, what });
+    }
+
+    /// Notes that something happened that the operator may react to.
+    pub(super) fn touch(&mut self, now: Duration) {
+        self.active_at = now;
+    }
+
+    /// Notes a request that arrived.
+    pub(super) fn note_arrival(&mut self, now: Duration, request: &OperatorRequest) {
+        let is_watch = request.verb == RequestVerb::Watch;
+        // The first request and the first watch of a process are the signs of its start: from then on it may be quiet.
+        let is_first = self.asked.insert(request.process) | (is_watch && self.watching.insert(request.process));
+        if is_first {
+            self.active_at = now;
+        }
+        self.has_watched |= is_watch;
+        self.points.elects |= request.resource == "leases.coordination.k8s.io";
+        self.points.may_be_stale |= request.may_be_stale && !matches!(request.verb, RequestVerb::Get);
+    }
+
+    /// Notes a request that was carried out or refused. `code` is `None` if it was not carried out.
+    pub(super) fn note_departure(
+        &mut self,
+        now: Duration,
+        request: &OperatorRequest,
+        number: Option<usize>,
+        (code, revision): (Option<u16>, u64),
+        change: Option<ObjectChange>,
+    ) {
+        let point = self.counter.count(request).map(|(_, point)| point);
+        if !request.is_write() {
+            if let Some(point) = point {
+                self.points.reads.push(point);
+            }
+            let is_write = request.verb.is_write();
+            self.reads += 1;
+            if self.reads <= MOST_READS && !is_write {
+                let request = request.clone();
+                self.tell(now, WorldEventKind::Read { request, code });
+            }
+            return;
+        }
+        self.reads = 0;
+        let text = match code {
+            Some(code) => format!("{request} -> {code}"),
+            None => format!("{request} -> not carried out"),
+        };
+        if change.is_some() {
+            self.changes.push(text.clone());
+        }
+        self.writes.push(text);
+        if change.is_some() || !is_harmless(request.verb, code) {
+            self.active_at = now;
+        }
+        if let Some(point) = point {
+            let (change, step_revision) = (change.clone(), self.step_revision);
+            self.points.writes.push(ReferenceWrite { point, change, revision, step_revision });
+        }
+        if let Some(change) = &change {
+            let entry = (request.resource.clone(), change.clone());
+            self.last_changes.insert(change.id.clone(), entry);
+        }
+        let request = request.clone();
+        self.tell(now, WorldEventKind::Wrote { request, number, code, change });
+    }
+
+    pub(super) fn note_start(&mut self, now: Duration) -> usize {
+        let process = self.next_process;
+        self.next_process += 1;
+        self.live.insert(process);
+        self.active_at = now;
+        self.tell(now, WorldEventKind::Started { process });
+        process
+    }
+
+    pub(super) fn note_end(&mut self, now: Duration, process: usize) {
+        self.live.remove(&process);
+        self.watching.remove(&process);
+        self.asked.remove(&process);
+        self.active_at = now;
+    }
+
+    /// Returns whether a process watches.
+    pub(super) fn is_watching(&self) -> bool {
+        self.live.iter().any(|process| self.watching.contains(process))
+    }
+
+    /// Returns since when the operator is quiet; `None` while its processes are starting. An operator that watches has
+    /// started with the first watch of one process, and one that never watches with its first request.
+    pub(super) fn quiet_since(&self) -> Option<Duration> {
+        let signs = if self.has_watched { &self.watching } else { &self.asked };
+        let has_started = self.live.iter().any(|process| signs.contains(process));
+        has_started.then_some(self.active_at)
+    }
+}
+
+/// Returns whether a write that changed nothing is no sign of work: it succeeded, or it created what exists, or deleted what
+/// does not.
+fn is_harmless(verb: RequestVerb, code: Option<u16>) -> bool {
+    match (verb, code) {
+        (RequestVerb::Create, Some(409)) | (RequestVerb::Delete, Some(404)) => true,
+        (_, Some(code)) => code < 400,
+        (_, None) => false,
+    }
+}
+
+/// Returns the group that marks the requests of a process.
+pub(super) fn group_of(process: usize) -> String {
+    format!("{PROCESS}{process}")
+}
+
+/// Returns a request of the operator; `None` for a request of another client, or for a document.
+pub(super) fn request_of(record: &RequestRecord) -> Option<OperatorRequest> {
+    let process = record.groups.iter().find_map(|group| group.strip_prefix(PROCESS)?.parse().ok())?;
+    let verb = match record.verb? {
+        Verb::Get => RequestVerb::Get,
+        Verb::List => RequestVerb::List,
+        Verb::Watch => RequestVerb::Watch,
+        Verb::Create => RequestVerb::Create,
+        Verb::Update => RequestVerb::Update,
+        Verb::Patch => RequestVerb::Patch,
+        Verb::Delete => RequestVerb::Delete,
+        Verb::DeleteCollection => RequestVerb::DeleteCollection,
+    };
+    let resource = match record.group.as_str() {
+        "" => record.resource.clone(),
+        group => format!("{}.{group}", record.resource),
+    };
+    Some(OperatorRequest {
+        sequence: record.sequence,
+        process,
+        verb,
+        resource,
+        subresource: record.subresource.clone(),
+        namespace: record.namespace.clone(),
+        name: record.name.clone(),
+        is_dry_run: record.parameter("dryRun").is_some_and(|value| !value.is_empty()),
+        may_be_stale: record.parameter("resourceVersion") == Some("0"),
+    })
+}
+
+/// Returns the change of an object by a write; `None` if the write changed nothing.
+pub(super) fn change_of(before: Option<Value>, after: Option<Value>) -> Option<ObjectChange> {
+    let id = ObjectId::of(after.as_ref().or(before.as_ref())?);
+    let version = |object: &Option<Value>| object.as_ref().map(|object| object["metadata"]["resourceVersion"].clone());
+    let uid = |object: &Option<Value>| object.as_ref().map(|object| object["metadata"]["uid"].clone());
+    let is_same = version(&before) == version(&after) && uid(&before) == uid(&after);
+    (!is_same).then_some(ObjectChange { id, before, after })
+}

@@ -1,0 +1,89 @@
+//! Handle: a gate that each request on objects passes before it is carried out and before it is answered.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use steersman_apimachinery::status::Status;
+
+use super::plan::Decision;
+use super::record::RequestRecord;
+
+/// Decides about each request on objects, before it is carried out and before it is answered. Both decisions may wait, so
+/// that a test can act at an exact point between two requests.
+#[async_trait]
+pub trait RequestGate: Send + Sync {
+    /// Decides about a request that arrived.
+    ///
+    /// # Cancel safety
+    /// The future is dropped if the client disconnects; the request is then not carried out.
+    async fn arrive(&self, record: &RequestRecord) -> GateArrival;
+
+    /// Decides about a request that was carried out. `record` has the code of the answer, and the name of a created
+    /// object.
+    ///
+    /// # Cancel safety
+    /// The future is dropped if the client disconnects.
+    async fn depart(&self, record: &RequestRecord) -> GateDeparture;
+}
+
+/// What happens with a request that arrived at a [`RequestGate`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum GateArrival {
+    /// It is carried out.
+    Pass,
+    /// It is carried out; a list reads the state of this revision, if the request accepts a past state.
+    PassAsOf(u64),
+    /// It is not carried out, and answered with this failure.
+    Refuse(Box<Status>),
+    /// It is not carried out, and its connection ends without an answer.
+    Cut,
+}
+
+/// What happens with a request that was carried out, at a [`RequestGate`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum GateDeparture {
+    /// It is answered.
+    Answer,
+    /// It is answered with this failure instead.
+    Replace(Box<Status>),
+    /// Its connection ends without an answer.
+    Cut,
+}
+
+/// The gate of a server, if it has one.
+#[derive(Default)]
+pub(crate) struct GateSlot(Mutex<Option<Arc<dyn RequestGate>>>);
+
+impl GateSlot {
+    pub(crate) fn set(&self, gate: Option<Arc<dyn RequestGate>>) {
+        *self.0.lock() = gate;
+    }
+
+    /// Returns the gate for a request: only requests on objects pass it.
+    pub(crate) fn of(&self, record: &RequestRecord) -> Option<Arc<dyn RequestGate>> {
+        record.verb?;
+        self.0.lock().clone()
+    }
+}
+
+impl Decision {
+    /// Adds what a gate decided about a request that arrived. Returns the revision that a list reads, if that is not the
+    /// newest.
+    pub(crate) fn add_gate(&mut self, arrival: GateArrival) -> Option<u64> {
+        match arrival {
+            GateArrival::Pass => None,
+            GateArrival::PassAsOf(revision) => Some(revision),
+            GateArrival::Refuse(status) => {
+                (self.answer, self.commit) = (Some(status), false);
+                None
+            }
+            GateArrival::Cut => {
+                (self.cut, self.commit) = (true, false);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Room: `steersman-apiserver explore`: explores an operator of any language, as a process of its own.
+
+mod flags;
+mod scenario;
+mod process;
+mod jobs;
+mod output;
+mod run;
+
+pub(crate) use flags::ExploreFlags;
+pub(crate) use run::run;

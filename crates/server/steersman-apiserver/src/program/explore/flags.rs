@@ -1,0 +1,93 @@
+//! Words: the command line of `steersman-apiserver explore`. The comments below are its help text.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+use steersman_apimachinery::go;
+use steersman_apiserver::explore::engine::Perturbation;
+
+/// Explores an operator: runs it in many worlds, each on an API server of its own, and kills it at each of its
+/// writes, loses answers, shows it old states, and so on. Then compares each world with an undisturbed one.
+///
+/// The command starts the operator. It gets the kubeconfig of its world in KUBECONFIG, and the number of its
+/// world in STEERSMAN_WORLD; {world} in an argument is replaced by that number. It must not need a port that
+/// another world uses.
+///
+/// Exit codes: 0 nothing found, 1 findings, 2 the exploration could not run.
+#[derive(Debug, Parser)]
+#[command(name = "steersman-apiserver explore", version)]
+pub(crate) struct ExploreFlags {
+    /// The file of the scenario: initial objects, steps of a user, and what must hold.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) scenario: PathBuf,
+
+    /// Try only this perturbation, such as crash-after-write@3, or a pair with + between.
+    #[arg(long, value_name = "NAME", value_parser = only)]
+    pub(crate) only: Option<OnlyPerturbations>,
+
+    /// The number of worlds at once.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
+    pub(crate) jobs: u16,
+
+    /// The time after which no further point is tried.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) budget: Option<Duration>,
+
+    /// The number of pairs of perturbations to try after all single ones.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) pairs: usize,
+
+    /// The seed that chooses the pairs.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) seed: u64,
+
+    /// Folder for a report: report.html, junit.xml, and what each finding's operator printed.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// Act as the controllers of workloads, the scheduler and the kubelets, too.
+    #[arg(long)]
+    pub(crate) play: bool,
+
+    /// The command that starts the operator, after --.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// The perturbations of `--only`.
+#[derive(Debug, Clone)]
+pub(crate) struct OnlyPerturbations(pub(crate) Vec<Perturbation>);
+
+fn only(text: &str) -> Result<OnlyPerturbations, String> {
+    if text == "reference" {
+        return Ok(OnlyPerturbations(Vec::new()));
+    }
+    let parsed = Perturbation::parse_all(text);
+    parsed.map(OnlyPerturbations).map_err(|error| error.to_string())
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let nanos = go::parse_duration(text)?;
+    let nanos = u64::try_from(nanos).map_err(|_| format!("{text} is negative"))?;
+    Ok(Duration::from_nanos(nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        ExploreFlags::command().debug_assert();
+        let line = ["explore", "--scenario", "a.yaml", "--budget", "10m", "--only", "refuse@2:409+throttled", "--", "python3", "-u", "a.py"];
+        let flags = ExploreFlags::parse_from(line);
+        assert_eq!(flags.command.len(), 3);
+        assert_eq!(flags.budget, Some(Duration::from_secs(600)));
+        assert_eq!(flags.only.unwrap().0.len(), 2);
+        assert!(ExploreFlags::try_parse_from(["explore", "--scenario", "a.yaml"]).is_err());
+    }
+}

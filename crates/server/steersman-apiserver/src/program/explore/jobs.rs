@@ -1,0 +1,106 @@
+//! Driver: runs the worlds of a campaign, up to a number of them at once.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use steersman_apiserver::ApiServer;
+use steersman_apiserver::explore::engine::{Campaign, NextWorld, WorldOrder, WorldResult};
+use steersman_apiserver::explore::{ExploreError, run_world};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::output::Progress;
+use super::process::WorldProcesses;
+use crate::program::flags::PlayedPart;
+use crate::program::problem::{Outcome, ProgramProblem};
+
+/// The capacity of a world's log of requests, which nothing reads: its gate sees each request.
+const REMEMBERED: usize = 100;
+
+/// What each world needs.
+pub(crate) struct Worlds {
+    pub(crate) command: Vec<OsString>,
+    pub(crate) play: bool,
+    /// The folder of all worlds' kubeconfigs and outputs.
+    pub(crate) folder: PathBuf,
+}
+
+/// Runs worlds until the campaign is done, or until `stop` ends.
+pub(crate) async fn run_all(
+    campaign: &mut Campaign,
+    worlds: Arc<Worlds>,
+    jobs: usize,
+    stop: impl Future<Output = ()>,
+    progress: &mut Progress,
+) -> Outcome {
+    let began = Instant::now();
+    let mut running: JoinSet<(usize, Result<WorldResult, WorldFailure>)> = JoinSet::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        while running.len() < jobs {
+            match campaign.next_world(began.elapsed()) {
+                NextWorld::Run(order) => {
+                    let worlds = Arc::clone(&worlds);
+                    running.spawn(async move {
+                        let id = order.id;
+                        (id, worlds.run(*order).await)
+                    });
+                }
+                NextWorld::Wait => break,
+                NextWorld::Done => return Ok(()),
+            }
+        }
+        let joined = tokio::select! {
+            () = &mut stop => return Ok(()),
+            joined = running.join_next() => joined,
+        };
+        match joined {
+            Some(Ok((id, Ok(result)))) => campaign.finish_world(id, result),
+            Some(Ok((_, Err(failure)))) => return Err(failure.into()),
+            Some(Err(error)) => return Err(ProgramProblem::World { source: error.into() }),
+            None => return Ok(()),
+        }
+        progress.show(campaign.progress(), began.elapsed());
+    }
+}
+
+/// Why a world could not run.
+enum WorldFailure {
+    Serve(steersman_apiserver::Error),
+    Folder(PathBuf, std::io::Error),
+    Explore(ExploreError),
+}
+
+impl From<WorldFailure> for ProgramProblem {
+    fn from(failure: WorldFailure) -> Self {
+        match failure {
+            WorldFailure::Serve(error) => Self::Serve(error),
+            WorldFailure::Folder(path, source) => Self::Folder { path, source },
+            WorldFailure::Explore(error) => Self::World { source: error.into() },
+        }
+    }
+}
+
+impl Worlds {
+    async fn run(&self, order: WorldOrder) -> Result<WorldResult, WorldFailure> {
+        let mut builder = ApiServer::builder().log_capacity(REMEMBERED);
+        if self.play {
+            builder = builder.play(PlayedPart::Workloads.played());
+        }
+        let server = builder.build();
+        let serving = server.serve("127.0.0.1:0").await.map_err(WorldFailure::Serve)?;
+        let folder = self.folder.join(format!("world-{}", order.id));
+        make_folder(&folder)?;
+        let processes = WorldProcesses::new(serving, &self.command, order.id, &folder);
+        let done = run_world(order, server.clone(), Arc::new(processes)).await;
+        server.shut_down();
+        // The story has what the operator printed last. A folder that stays is removed with all of them.
+        let _ = std::fs::remove_dir_all(&folder);
+        done.map_err(WorldFailure::Explore)
+    }
+}
+
+fn make_folder(folder: &Path) -> Result<(), WorldFailure> {
+    std::fs::create_dir_all(folder).map_err(|error| WorldFailure::Folder(folder.to_owned(), error))
+}

@@ -1,0 +1,177 @@
+//! Words: what an exploration finds wrong.
+
+use serde_json::Value;
+
+use crate::object_id::ObjectId;
+use crate::perturbation::{Perturbation, join};
+use crate::scenario::Step;
+use crate::world_event::WorldEvent;
+
+/// A violated expectation, with the world that shows it.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// The perturbations of the world; empty for the undisturbed run.
+    pub perturbations: Vec<Perturbation>,
+    /// What is wrong.
+    pub problem: Problem,
+    /// The steps of the shrunk scenario, which still show the problem.
+    pub steps: Vec<Step>,
+    /// The number of worlds that tried the finding again.
+    pub tries: usize,
+    /// The number of those worlds that showed the problem again.
+    pub repeated: usize,
+    /// What happened in the world.
+    pub events: Vec<WorldEvent>,
+    /// Other perturbations that show the same problem.
+    pub also: Vec<String>,
+}
+
+/// A violated expectation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Problem {
+    /// The final state differs from that of the reference.
+    FinalState(Vec<StateDifference>),
+    /// The operator did not become quiet within the patience of the scenario.
+    NotQuiet {
+        /// The last write requests, oldest first, with their codes.
+        last_writes: Vec<String>,
+    },
+    /// A restarted operator wrote although all was settled.
+    SettledWrites(Vec<String>),
+    /// A rule of the scenario does not hold.
+    BrokenRule {
+        /// The name of the rule.
+        name: String,
+        /// Why it does not hold.
+        why: String,
+        /// The number of the write after which the rule did not hold; `None` at the end.
+        after_write: Option<usize>,
+    },
+    /// A field that must not change once it is set has changed.
+    ChangedConstant {
+        /// The object.
+        object: ObjectId,
+        /// The field.
+        field: String,
+        /// The value before.
+        before: Value,
+        /// The value after.
+        after: Value,
+    },
+    /// A process of the operator ended by itself.
+    Exit {
+        /// How it ended.
+        how: String,
+        /// The last lines that the process printed.
+        output: Vec<String>,
+    },
+    /// A request of the operator was refused, because the operator lacks the permission.
+    Forbidden(String),
+    /// Objects remain in a namespace that was deleted, or the namespace itself.
+    Leftovers(Vec<ObjectId>),
+}
+
+/// How an object of a final state differs from the reference. Both values are normalized: values that differ from run to
+/// run are replaced.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StateDifference {
+    /// The object.
+    pub object: ObjectId,
+    /// The object in the reference; `None` if the reference does not have it.
+    pub expected: Option<Value>,
+    /// The object in this world; `None` if it is missing.
+    pub found: Option<Value>,
+}
+
+impl Problem {
+    /// Returns the kind of the problem, such as `final-state`; reports group by it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::FinalState(_) => "final-state",
+            Self::NotQuiet { .. } => "not-quiet",
+            Self::SettledWrites(_) => "settled-writes",
+            Self::BrokenRule { .. } => "broken-rule",
+            Self::ChangedConstant { .. } => "changed-constant",
+            Self::Exit { .. } => "exit",
+            Self::Forbidden(_) => "forbidden",
+            Self::Leftovers(_) => "leftovers",
+        }
+    }
+
+    /// Returns what the problem is about, without values that differ from world to world: two worlds with the same text
+    /// show the same problem.
+    pub(crate) fn signature(&self) -> String {
+        let about = match self {
+            Self::FinalState(differences) => {
+                let objects: Vec<String> = differences.iter().map(StateDifference::signature).collect();
+                objects.join("; ")
+            }
+            Self::NotQuiet { .. } => String::new(),
+            Self::SettledWrites(writes) => writes.first().cloned().unwrap_or_default(),
+            Self::BrokenRule { name, .. } => name.clone(),
+            Self::ChangedConstant { object, field, .. } => format!("{object} {field}"),
+            Self::Exit { how, .. } => how.clone(),
+            Self::Forbidden(request) => request.clone(),
+            Self::Leftovers(objects) => {
+                let objects: Vec<String> = objects.iter().map(ObjectId::to_string).collect();
+                objects.join(", ")
+            }
+        };
+        format!("{}: {about}", self.kind())
+    }
+}
+
+impl std::fmt::Display for Problem {
+    /// Prints one sentence without a full stop.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::FinalState(differences) => {
+                let objects: Vec<String> = differences.iter().map(StateDifference::signature).collect();
+                write!(f, "the final state differs from the undisturbed run: {}", objects.join("; "))
+            }
+            Self::NotQuiet { last_writes } => {
+                let last = last_writes.last().map_or("nothing", String::as_str);
+                write!(f, "the operator does not become quiet; its last write is {last}")
+            }
+            Self::SettledWrites(writes) => {
+                write!(f, "a restart writes although all is settled: {}", writes.join(", "))
+            }
+            Self::BrokenRule { name, why, after_write } => match after_write {
+                Some(number) => write!(f, "the rule {name:?} does not hold after write {number}: {why}"),
+                None => write!(f, "the rule {name:?} does not hold at the end: {why}"),
+            },
+            Self::ChangedConstant { object, field, .. } => {
+                write!(f, "{field} of {object} has changed, and must stay as it was first set")
+            }
+            Self::Exit { how, .. } => write!(f, "the operator ended by itself: {how}"),
+            Self::Forbidden(request) => write!(f, "the operator lacks the permission for {request}"),
+            Self::Leftovers(objects) => {
+                let objects: Vec<String> = objects.iter().map(ObjectId::to_string).collect();
+                write!(f, "a deleted namespace leaves objects behind: {}", objects.join(", "))
+            }
+        }
+    }
+}
+
+impl StateDifference {
+    fn signature(&self) -> String {
+        let object = &self.object;
+        match (&self.expected, &self.found) {
+            (Some(_), None) => format!("{object} is missing"),
+            (None, Some(_)) => format!("{object} should not exist"),
+            _ => format!("{object} differs"),
+        }
+    }
+}
+
+impl Finding {
+    /// Returns the perturbations as `--only` takes them; `reference` for the undisturbed run.
+    #[must_use]
+    pub fn name(&self) -> String {
+        if self.perturbations.is_empty() {
+            return "reference".to_owned();
+        }
+        join(&self.perturbations)
+    }
+}

@@ -1,0 +1,404 @@
+//! Machine: decides about each request of the operator in one world, so that each perturbation happens at its point.
+//!
+//! EXPLORE-1: a process that is killed changes nothing after its point: its later requests are not carried out.
+//! EXPLORE-2: each perturbation happens at most once in a world.
+
+use std::collections::BTreeSet;
+
+use crate::object_id::ObjectId;
+use crate::perturbation::{Perturbation, PerturbationKind};
+use crate::points::{Point, PointCounter, ReferencePoints};
+use crate::request::{OperatorRequest, RequestVerb, is_housekeeping};
+use crate::world_event::ObjectChange;
+
+/// Each request with a number that this divides is answered 429 by [`PerturbationKind::Throttled`].
+const THROTTLED: usize = 3;
+
+/// The maximum number of requests that [`PerturbationKind::Throttled`] refuses.
+const MOST_THROTTLED: usize = 20;
+
+/// The gate of one world: each request of the operator passes it twice, before it is carried out and before it is
+/// answered.
+#[derive(Debug)]
+pub struct Gate {
+    armed: Vec<ArmedPerturbation>,
+    counter: PointCounter,
+    /// Processes that were killed, or are about to be killed.
+    dead: BTreeSet<usize>,
+    /// The request that two leaders contend with, and its process, until the other leader is quiet.
+    in_hand: Option<(u64, usize)>,
+    /// Whether watches are silent until the next write or until the operator is quiet.
+    is_silent: bool,
+    /// The revision that a restarted process sees first; `None` for the newest.
+    as_of: Option<u64>,
+    has_webhooks_down: bool,
+    /// The number of requests that throttling may refuse, and of requests that it has seen.
+    throttling: Option<(usize, usize)>,
+    /// The number of the last write of each request that is being carried out, by the request's sequence.
+    in_flight: Vec<InFlight>,
+}
+
+#[derive(Debug)]
+struct ArmedPerturbation {
+    perturbation: Perturbation,
+    point: Option<Point>,
+    has_happened: bool,
+}
+
+/// A request that is being carried out.
+#[derive(Debug)]
+struct InFlight {
+    sequence: u64,
+    number: usize,
+    /// The perturbations that happen before the request is answered.
+    at_end: Vec<Perturbation>,
+}
+
+/// What happens with a request: first the actions, in their order, then the verdict.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ruling<V> {
+    /// What the driver does before the verdict takes effect.
+    pub actions: Vec<WorldAction>,
+    /// What happens with the request.
+    pub verdict: V,
+}
+
+/// What happens with a request that arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// It is carried out.
+    Pass,
+    /// A list or watch is carried out with the state of an earlier revision.
+    PassAsOf(u64),
+    /// It is not carried out, and answered with this code.
+    Refuse(u16),
+    /// It is not carried out, and its connection ends once the process has ended.
+    Drop,
+    /// It waits until [`Gate::is_released`].
+    Wait,
+}
+
+/// What happens with a request that was carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Departure {
+    /// It is answered.
+    Answer,
+    /// It is answered with this code instead.
+    Replace(u16),
+    /// Its connection ends without an answer once the process has ended.
+    Drop,
+}
+
+/// What the driver of a world does at a point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorldAction {
+    /// Kills a process, waits for its end, and starts another one.
+    Kill(usize),
+    /// Pauses a process, and starts another one if no other runs.
+    Pause(usize),
+    /// Continues a paused process.
+    Continue(usize),
+    /// Silences the watches of a resource, or, with `*`, watches that open from now on.
+    SilenceWatches(String),
+    /// Lets all watches deliver again.
+    ResumeWatches,
+    /// Ends all watches with a 410.
+    ExpireWatches,
+    /// Restarts the server; its history is lost.
+    RestartServer,
+    /// Undoes what a write changed, as a user does.
+    Undo(ObjectId),
+    /// Deletes an object, and creates it again if the user created it, in a gap of all watches.
+    DeleteInGap(ObjectId),
+    /// Deletes a namespace.
+    DeleteNamespace(String),
+    /// Lets calls of webhooks fail.
+    StopWebhooks,
+    /// Lets calls of webhooks arrive again.
+    ResumeWebhooks,
+    /// Tells the story what happened.
+    Tell(String),
+}
+
+impl Gate {
+    /// Creates the gate of a world with these perturbations, and the actions with which the world begins.
+    #[must_use]
+    pub fn new(perturbations: &[Perturbation], reference: &ReferencePoints) -> (Self, Vec<WorldAction>) {
+        let armed = perturbations.iter().map(|perturbation| ArmedPerturbation {
+            perturbation: *perturbation,
+            point: reference.point(perturbation).cloned(),
+            has_happened: false,
+        });
+        let mut gate = Self {
+            armed: armed.collect(),
+            counter: PointCounter::default(),
+            dead: BTreeSet::new(),
+            in_hand: None,
+            is_silent: false,
+            as_of: None,
+            has_webhooks_down: false,
+            throttling: None,
+            in_flight: Vec::new(),
+        };
+        let mut actions = Vec::new();
+        for armed in &mut gate.armed {
+            match armed.perturbation.kind {
+                PerturbationKind::Throttled => {
+                    gate.throttling = Some((MOST_THROTTLED, 0));
+                    actions.push(tell("each third request of the operator is answered 429"));
+                }
+                PerturbationKind::NoWebhook => {
+                    gate.has_webhooks_down = true;
+                    actions.push(WorldAction::StopWebhooks);
+                    actions.push(tell("the webhooks of the operator do not answer"));
+                }
+                _ => continue,
+            }
+            armed.has_happened = true;
+        }
+        (gate, actions)
+    }
+
+    /// Decides about a request that arrived. Returns the number of the write or read, too.
+    pub fn arrive(&mut self, request: &OperatorRequest) -> (Ruling<Arrival>, Option<usize>) {
+        if self.dead.contains(&request.process) {
+            return (rule(Vec::new(), Arrival::Drop), None);
+        }
+        if let Some(verdict) = self.throttle(request) {
+            return (rule(Vec::new(), verdict), None);
+        }
+        let Some((number, point)) = self.counter.count(request) else {
+            return (rule(Vec::new(), self.pass(request)), None);
+        };
+        let (mut actions, mut at_end) = (Vec::new(), Vec::new());
+        let mut verdict = self.pass(request);
+        for perturbation in self.due(&point, request) {
+            let write = format!("write {number}, {request},");
+            match perturbation.kind {
+                PerturbationKind::CrashBeforeWrite => {
+                    self.dead.insert(request.process);
+                    actions.push(tell(format!("the operator is killed before {write} is carried out")));
+                    actions.push(WorldAction::Kill(request.process));
+                    verdict = Arrival::Drop;
+                }
+                PerturbationKind::Refuse => {
+                    let code = u16::try_from(perturbation.detail).unwrap_or(500);
+                    actions.push(tell(format!("{write} is not carried out, and answered {code}")));
+                    verdict = Arrival::Refuse(code);
+                }
+                PerturbationKind::LateWatch => {
+                    let resource = request.resource.clone();
+                    actions.push(tell(format!(
+                        "watches of {resource} deliver nothing from {write} on, until the operator has written again"
+                    )));
+                    actions.push(WorldAction::SilenceWatches(resource));
+                    at_end.push(perturbation);
+                }
+                PerturbationKind::TwoLeaders => {
+                    self.in_hand = Some((request.sequence, request.process));
+                    actions.push(tell(format!(
+                        "process {} is paused with {write} in hand; another process leads",
+                        request.process
+                    )));
+                    actions.push(WorldAction::Pause(request.process));
+                    verdict = Arrival::Wait;
+                }
+                _ => at_end.push(perturbation),
+            }
+        }
+        if matches!(verdict, Arrival::Pass | Arrival::PassAsOf(_) | Arrival::Wait) {
+            let sequence = request.sequence;
+            self.in_flight.push(InFlight { sequence, number, at_end });
+        }
+        (rule(actions, verdict), Some(number))
+    }
+
+    /// Decides about a request that was carried out: `code` is the code of its answer, `change` what it changed, and
+    /// `revision` the server's newest revision.
+    pub fn depart(
+        &mut self,
+        request: &OperatorRequest,
+        code: u16,
+        change: Option<&ObjectChange>,
+        revision: u64,
+    ) -> Ruling<Departure> {
+        let at = self.in_flight.iter().position(|one| one.sequence == request.sequence);
+        let Some(InFlight { number, at_end, .. }) = at.map(|at| self.in_flight.swap_remove(at)) else {
+            let is_dead = self.dead.contains(&request.process);
+            return rule(Vec::new(), if is_dead { Departure::Drop } else { Departure::Answer });
+        };
+        let mut actions = Vec::new();
+        let mut verdict = Departure::Answer;
+        let is_first_silence = !self.is_silent;
+        if self.is_silent && request.is_write() && code < 400 {
+            actions.extend(self.end_silence());
+        }
+        for perturbation in at_end {
+            let point = if perturbation.kind.is_at_read() {
+                format!("read {number}, {request},")
+            } else {
+                format!("write {number}, {request},")
+            };
+            match perturbation.kind {
+                PerturbationKind::CrashAfterWrite | PerturbationKind::StaleRestart => {
+                    self.dead.insert(request.process);
+                    actions.push(tell(format!(
+                        "the operator is killed after {point} was carried out; its answer never arrives"
+                    )));
+                    if perturbation.kind == PerturbationKind::StaleRestart {
+                        let shown = revision.saturating_sub(perturbation.detail);
+                        (self.as_of, self.is_silent) = (Some(shown), true);
+                        actions.push(tell(format!(
+                            "the next process first sees revision {shown}, {} before the newest, {revision}",
+                            perturbation.detail
+                        )));
+                        actions.push(WorldAction::SilenceWatches("*".to_owned()));
+                    }
+                    actions.push(WorldAction::Kill(request.process));
+                    verdict = Departure::Drop;
+                }
+                PerturbationKind::CrashAfterRead => {
+                    self.dead.insert(request.process);
+                    actions.push(tell(format!("the operator is killed after {point} was answered")));
+                    actions.push(WorldAction::Kill(request.process));
+                    verdict = Departure::Drop;
+                }
+                PerturbationKind::LostAnswer => {
+                    actions.push(tell(format!("{point} is carried out, and answered 504")));
+                    // A refused write changed nothing, and gets its refusal.
+                    if code < 400 {
+                        verdict = Departure::Replace(504);
+                    }
+                }
+                PerturbationKind::LateWatch if is_first_silence => self.is_silent = true,
+                PerturbationKind::ExpiredWatch => {
+                    actions.push(tell(format!("after {point} all watches end with 410")));
+                    actions.push(WorldAction::ExpireWatches);
+                }
+                PerturbationKind::ServerRestart => {
+                    actions.push(tell(format!("after {point} the server restarts, without its history")));
+                    actions.push(WorldAction::RestartServer);
+                }
+                PerturbationKind::Interfere => {
+                    if let Some(change) = change {
+                        let what = if change.before.is_some() { "restores it as it was" } else { "deletes it" };
+                        actions.push(tell(format!("after {point} a user {what}: {}", change.id)));
+                        actions.push(WorldAction::Undo(change.id.clone()));
+                    }
+                }
+                PerturbationKind::Missed => {
+                    if let Some(change) = change {
+                        actions.push(tell(format!(
+                            "after {point} {} is deleted while no watch is open, and created again if the user made it",
+                            change.id
+                        )));
+                        actions.push(WorldAction::DeleteInGap(change.id.clone()));
+                    }
+                }
+                PerturbationKind::NamespaceDeleted => {
+                    if let Some(change) = change {
+                        let namespace = change.id.namespace.clone();
+                        actions.push(tell(format!("after {point} a user deletes the namespace {namespace}")));
+                        actions.push(WorldAction::DeleteNamespace(namespace));
+                    }
+                }
+                _ => {}
+            }
+        }
+        rule(actions, verdict)
+    }
+
+    /// Returns whether a request that waits may be carried out.
+    #[must_use]
+    pub fn is_released(&self, sequence: u64) -> bool {
+        self.in_hand.is_none_or(|(in_hand, _)| in_hand != sequence)
+    }
+
+    /// Decides what happens when the operator is quiet: what was held back arrives. Empty if nothing is held back, so that
+    /// the operator really is quiet.
+    pub fn become_quiet(&mut self) -> Vec<WorldAction> {
+        let mut actions = Vec::new();
+        if let Some((_, process)) = self.in_hand.take() {
+            actions.push(tell(format!("process {process} continues, and its write arrives")));
+            actions.push(WorldAction::Continue(process));
+        }
+        if self.is_silent {
+            actions.extend(self.end_silence());
+        }
+        if std::mem::take(&mut self.has_webhooks_down) {
+            actions.push(tell("the webhooks of the operator answer again"));
+            actions.push(WorldAction::ResumeWebhooks);
+        }
+        actions
+    }
+
+    /// Notes that a process has ended by itself: its later requests are not carried out.
+    pub fn end_process(&mut self, process: usize) {
+        self.dead.insert(process);
+    }
+
+    /// Returns whether every perturbation has happened.
+    #[must_use]
+    pub fn has_happened(&self) -> bool {
+        self.armed.iter().all(|armed| armed.has_happened)
+    }
+
+    /// Returns the number of writes that arrived so far.
+    #[must_use]
+    pub fn writes(&self) -> usize {
+        self.counter.writes()
+    }
+
+    /// Returns the perturbations whose point is this one.
+    fn due(&mut self, point: &Point, request: &OperatorRequest) -> Vec<Perturbation> {
+        let is_read = request.is_read();
+        let due = self.armed.iter_mut().filter(|armed| {
+            !armed.has_happened
+                && armed.perturbation.kind.is_at_read() == is_read
+                && armed.point.as_ref() == Some(point)
+        });
+        // EXPLORE-2.
+        due.map(|armed| {
+            armed.has_happened = true;
+            armed.perturbation
+        })
+        .collect()
+    }
+
+    fn pass(&self, request: &OperatorRequest) -> Arrival {
+        let reads = matches!(request.verb, RequestVerb::List | RequestVerb::Watch);
+        match self.as_of {
+            Some(revision) if reads && request.may_be_stale => Arrival::PassAsOf(revision),
+            _ => Arrival::Pass,
+        }
+    }
+
+    fn end_silence(&mut self) -> Vec<WorldAction> {
+        (self.is_silent, self.as_of) = (false, None);
+        vec![tell("the watches deliver what they held back"), WorldAction::ResumeWatches]
+    }
+
+    fn throttle(&mut self, request: &OperatorRequest) -> Option<Arrival> {
+        let (left, seen) = self.throttling.as_mut()?;
+        if *left == 0 || request.verb == RequestVerb::Watch || is_housekeeping(&request.resource) {
+            return None;
+        }
+        *seen += 1;
+        if *seen % THROTTLED != 0 {
+            return None;
+        }
+        *left -= 1;
+        Some(Arrival::Refuse(429))
+    }
+}
+
+fn rule<V>(actions: Vec<WorldAction>, verdict: V) -> Ruling<V> {
+    Ruling { actions, verdict }
+}
+
+fn tell(text: impl Into<String>) -> WorldAction {
+    WorldAction::Tell(text.into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Machine: judges one world: rules after each write, constant fields, and the final state.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::finding::Problem;
+use crate::object_id::{ObjectId, ObjectMap};
+use crate::scenario::Scenario;
+use crate::state::Expected;
+use crate::world_event::ObjectChange;
+
+/// Judges one world against the rules of its scenario and the state of the reference.
+#[derive(Debug)]
+pub struct Judge {
+    scenario: Scenario,
+    expected: Option<Arc<Expected>>,
+    /// The first value of each constant field that was set, by object and path.
+    constants: BTreeMap<(ObjectId, String), Value>,
+    /// The namespace that a perturbation deleted.
+    deleted_namespace: Option<String>,
+    problems: Vec<Problem>,
+}
+
+/// The maximum number of last writes that a problem lists.
+const LAST_WRITES: usize = 12;
+
+impl Judge {
+    /// Creates a judge. Without an expected state, as for the reference itself, no final state is compared.
+    #[must_use]
+    pub fn new(scenario: &Scenario, expected: Option<Arc<Expected>>) -> Self {
+        Self {
+            scenario: scenario.clone(),
+            expected,
+            constants: BTreeMap::new(),
+            deleted_namespace: None,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Returns whether the rules need all objects after each write.
+    #[must_use]
+    pub fn needs_objects(&self) -> bool {
+        !self.scenario.rules.always.is_empty()
+    }
+
+    /// Judges the state after a write. `objects` is the list of all objects, or any value if none are
+    /// [needed](Self::needs_objects).
+    pub fn after_write(&mut self, number: usize, change: Option<&ObjectChange>, objects: &Value) {
+        for rule in &self.scenario.rules.always {
+            if let Some(why) = rule.broken_by(objects) {
+                let name = rule.name().to_owned();
+                let after_write = Some(number);
+                add(&mut self.problems, Problem::BrokenRule { name, why, after_write });
+            }
+        }
+        if let Some(change) = change {
+            self.check_constants(change);
+        }
+    }
+
+    /// Notes a change that is none of the operator's: the constants of a deleted object may be set anew.
+    pub fn after_user(&mut self, id: &ObjectId) {
+        self.constants.retain(|(of, _), _| of != id);
+    }
+
+    /// Notes that a perturbation deleted a namespace, of which nothing may remain at the end.
+    pub fn expect_no_namespace(&mut self, name: &str) {
+        self.deleted_namespace = Some(name.to_owned());
+        self.constants.retain(|(of, _), _| of.namespace != name);
+    }
+
+    /// Returns whether a perturbation deleted the namespace of the scenario, so that later steps make no sense.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.deleted_namespace.is_some()
+    }
+
+    /// Notes a problem that the driver saw, such as the exit of a process.
+    pub fn note(&mut self, problem: Problem) {
+        add(&mut self.problems, problem);
+    }
+
+    /// Notes that the operator did not become quiet; `writes` are its write requests so far, oldest first.
+    pub fn note_not_quiet(&mut self, writes: &[String]) {
+        let first = writes.len().saturating_sub(LAST_WRITES);
+        let last_writes = writes.get(first..).unwrap_or_default().to_vec();
+        self.note(Problem::NotQuiet { last_writes });
+    }
+
+    /// Returns what is wrong with the objects at the end of the world; empty if all is as it must be. The operator may
+    /// still get there, so a driver asks again each time the operator is quiet.
+    #[must_use]
+    pub fn wrong_at_end(&self, objects: &ObjectMap) -> Vec<Problem> {
+        let mut wrong = Vec::new();
+        if let Some(namespace) = &self.deleted_namespace {
+            let is_left = |id: &&ObjectId| {
+                id.namespace == *namespace || (id.kind == "Namespace" && id.name == *namespace)
+            };
+            let left: Vec<ObjectId> = objects.keys().filter(is_left).cloned().collect();
+            if !left.is_empty() {
+                wrong.push(Problem::Leftovers(left));
+            }
+            return wrong;
+        }
+        let all = Value::Array(objects.values().cloned().collect());
+        let rules = &self.scenario.rules;
+        for rule in rules.always.iter().chain(&rules.finally) {
+            if let Some(why) = rule.broken_by(&all) {
+                let (name, after_write) = (rule.name().to_owned(), None);
+                wrong.push(Problem::BrokenRule { name, why, after_write });
+            }
+        }
+        let differences = self.expected.as_ref().map(|expected| expected.differences(objects));
+        let differences = differences.unwrap_or_default();
+        if !differences.is_empty() {
+            wrong.push(Problem::FinalState(differences));
+        }
+        wrong
+    }
+
+    /// Ends the world. Returns all problems, those of its end last.
+    #[must_use]
+    pub fn finish(mut self, at_end: Vec<Problem>) -> Vec<Problem> {
+        for problem in at_end {
+            add(&mut self.problems, problem);
+        }
+        self.problems
+    }
+
+    fn check_constants(&mut self, change: &ObjectChange) {
+        let Some(after) = &change.after else {
+            return;
+        };
+        let constant = &self.scenario.rules.constant;
+        for one in constant.iter().filter(|one| one.kind == change.id.kind) {
+            for (field, value) in one.field.find(after) {
+                let key = (change.id.clone(), field);
+                match self.constants.get(&key) {
+                    None => {
+                        self.constants.insert(key, value.clone());
+                    }
+                    Some(before) if before != value => {
+                        let (object, field) = key;
+                        let (before, after) = (before.clone(), value.clone());
+                        let problem = Problem::ChangedConstant { object, field, before, after };
+                        add(&mut self.problems, problem);
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+}
+
+/// Adds a problem, unless an equal one is known.
+fn add(problems: &mut Vec<Problem>, problem: Problem) {
+    let signature = problem.signature();
+    if problems.iter().all(|known| known.signature() != signature) {
+        problems.push(problem);
+    }
+}

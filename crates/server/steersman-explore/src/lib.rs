@@ -1,0 +1,52 @@
+//! Explores an operator: crashes, lost answers and stale reads at each of its requests.
+//!
+//! The engine alone: words and machines. `steersman-apiserver explore` drives it for a program of any language.
+//!
+//! A *world* is one run of a [`Scenario`] on a server of its own. Undisturbed worlds are the *reference*: from their log of
+//! requests come the points to try ([`ReferencePoints`]), and from their final states what must be so at the end
+//! ([`Expected`]). Each other world has one or two [`Perturbation`]s. The [`Campaign`] decides which worlds run, the
+//! [`Gate`] what happens with each request of the operator, and the [`Judge`] what is wrong.
+//!
+//! # Reading order
+//!
+//! - `object_id` and `request` have the words for objects and requests.
+//! - `field_path` and `rule` read the parts of rules, and `perturbation` the names of perturbations.
+//! - `scenario` has the words of a scenario, and `scenario_file` reads its file.
+//! - `world_event` has the log of a world, and `finding` what can be wrong.
+//! - `state` learns the state of the reference and compares.
+//! - `points` finds the points of the reference, and the perturbations that fit.
+//! - `gate` and `judge` accompany one world; `campaign` decides about all worlds.
+//!
+//! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
+
+mod object_id;
+mod request;
+mod field_path;
+mod perturbation;
+mod rule;
+mod scenario;
+mod scenario_file;
+mod world_event;
+mod finding;
+mod state;
+mod points;
+mod gate;
+mod judge;
+mod campaign;
+
+pub use campaign::{
+    Campaign, CampaignOptions, CampaignProgress, CampaignResult, KindCounts, NextWorld, WorldOrder, WorldResult,
+};
+pub use field_path::FieldPattern;
+pub use finding::{Finding, Problem, StateDifference};
+pub use gate::{Arrival, Departure, Gate, Ruling, WorldAction};
+pub use judge::Judge;
+pub use object_id::{ObjectId, ObjectMap};
+pub use perturbation::{ParsePerturbationError, Perturbation, PerturbationKind};
+pub use points::{Point, PointCounter, ReferencePoints, ReferenceWrite};
+pub use request::{OperatorRequest, RequestVerb};
+pub use rule::Rule;
+pub use scenario::{IgnoredPart, KindField, Scenario, ScenarioRules, Step};
+pub use scenario_file::{FileStep, ScenarioFile, ScenarioFileError};
+pub use state::Expected;
+pub use world_event::{ObjectChange, WorldEvent, WorldEventKind};

@@ -1,0 +1,167 @@
+//! Words: a scenario: the initial objects, the steps of a user, and what must hold.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::field_path::FieldPattern;
+use crate::object_id::ObjectId;
+use crate::perturbation::PerturbationKind;
+use crate::rule::Rule;
+
+/// What a user does with an operator, and what must hold. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// The objects that exist before the operator starts. Definitions come first.
+    pub initial: Arc<[Value]>,
+    /// The steps of the user, in order.
+    pub steps: Arc<[Step]>,
+    /// What must hold, and what is compared.
+    pub rules: Arc<ScenarioRules>,
+}
+
+/// What must hold in each world of a scenario, and what is compared with the reference.
+#[derive(Debug)]
+pub struct ScenarioRules {
+    /// How long the operator must not write to count as quiet.
+    pub quiet: Duration,
+    /// The time limit for the operator to become quiet, in the state of the reference.
+    pub patience: Duration,
+    /// Rules that hold after each write.
+    pub always: Vec<Rule>,
+    /// Rules that hold at the end.
+    pub finally: Vec<Rule>,
+    /// Fields that do not change once they are set.
+    pub constant: Vec<KindField>,
+    /// Kinds, and fields of kinds, that are not compared.
+    pub ignore: Vec<IgnoredPart>,
+    /// The number of processes of the operator.
+    pub replicas: usize,
+    /// The kinds of perturbations to try; `None` for all that fit.
+    pub perturbations: Option<Vec<PerturbationKind>>,
+}
+
+/// A step of the user.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Applies objects.
+    Apply {
+        /// The file of the objects, for messages.
+        source: String,
+        /// The objects.
+        objects: Vec<Value>,
+    },
+    /// Changes an object by a JSON merge patch.
+    Merge {
+        /// The object's `apiVersion`, as the scenario names it.
+        api_version: String,
+        /// The object.
+        object: ObjectId,
+        /// The patch.
+        patch: Value,
+    },
+    /// Deletes an object.
+    Delete {
+        /// The object's `apiVersion`, as the scenario names it.
+        api_version: String,
+        /// The object.
+        object: ObjectId,
+    },
+    /// Waits until the operator is quiet.
+    Quiet,
+    /// Lets time pass.
+    Pass(Duration),
+}
+
+/// A field of the objects of a kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KindField {
+    /// The kind, such as `Secret`.
+    pub kind: String,
+    /// The field.
+    pub field: FieldPattern,
+}
+
+/// A part of the state that is not compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IgnoredPart {
+    /// The kind.
+    pub kind: String,
+    /// The field; `None` for all objects of the kind.
+    pub field: Option<FieldPattern>,
+}
+
+impl Default for ScenarioRules {
+    /// A quiet time of 2 s, a patience of 60 s and one replica; no rules, and all perturbations that fit.
+    fn default() -> Self {
+        Self {
+            quiet: Duration::from_secs(2),
+            patience: Duration::from_secs(60),
+            always: Vec::new(),
+            finally: Vec::new(),
+            constant: Vec::new(),
+            ignore: Vec::new(),
+            replicas: 1,
+            perturbations: None,
+        }
+    }
+}
+
+impl Scenario {
+    /// Returns the scenario with other steps.
+    #[must_use]
+    pub fn with_steps(&self, steps: impl Into<Arc<[Step]>>) -> Self {
+        Self {
+            steps: steps.into(),
+            ..self.clone()
+        }
+    }
+
+    /// Returns whether the user applies an object, initially or in a step.
+    pub(crate) fn applies(&self, id: &ObjectId) -> bool {
+        let of_steps = self.steps.iter().flat_map(Step::objects);
+        self.initial.iter().chain(of_steps).any(|object| is_same(&ObjectId::of(object), id))
+    }
+}
+
+impl Step {
+    fn objects(&self) -> &[Value] {
+        match self {
+            Self::Apply { objects, .. } => objects,
+            _ => &[],
+        }
+    }
+
+    /// Returns whether the step asks something of the operator, so that a shrunk scenario may need it.
+    pub(crate) fn acts(&self) -> bool {
+        matches!(self, Self::Apply { .. } | Self::Merge { .. } | Self::Delete { .. })
+    }
+}
+
+/// Compares identities; an applied object without a namespace is one of `default`.
+fn is_same(applied: &ObjectId, stored: &ObjectId) -> bool {
+    let namespace = |id: &ObjectId| match id.namespace.as_str() {
+        "" => "default".to_owned(),
+        name => name.to_owned(),
+    };
+    applied.kind == stored.kind
+        && applied.group == stored.group
+        && applied.name == stored.name
+        && (applied.namespace == stored.namespace || namespace(applied) == namespace(stored))
+}
+
+impl std::fmt::Display for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Apply { source, objects } => {
+                let names: Vec<String> = objects.iter().map(|one| ObjectId::of(one).to_string()).collect();
+                write!(f, "applies {source}: {}", names.join(", "))
+            }
+            Self::Merge { object, patch, .. } => write!(f, "patches {object} with {patch}"),
+            Self::Delete { object, .. } => write!(f, "deletes {object}"),
+            Self::Quiet => f.write_str("waits until the operator is quiet"),
+            Self::Pass(time) => write!(f, "lets {time:?} pass"),
+        }
+    }
+}
