@@ -13,10 +13,11 @@ use shrinking::{Shrinking, ShrinkStep};
 
 use crate::finding::{Finding, Problem};
 use crate::object_id::ObjectMap;
-use crate::perturbation::{Perturbation, PerturbationKind};
+use crate::perturbation::{Perturbation, PerturbationKind, join};
 use crate::points::{Point, ReferencePoints};
+use crate::reference::Reference;
+use crate::report::{PointOutcome, PointReport};
 use crate::scenario::Scenario;
-use crate::state::Expected;
 use crate::world_event::WorldEvent;
 
 /// The number of undisturbed worlds, which show what differs from run to run.
@@ -50,10 +51,8 @@ pub struct WorldOrder {
     pub scenario: Scenario,
     /// What is perturbed; empty for an undisturbed world.
     pub perturbations: Vec<Perturbation>,
-    /// The points of the reference.
-    pub reference: Arc<ReferencePoints>,
-    /// The final state of the reference; `None` for the reference itself.
-    pub expected: Option<Arc<Expected>>,
+    /// What undisturbed worlds did; `None` for the reference itself.
+    pub reference: Option<Arc<Reference>>,
 }
 
 /// What a world did.
@@ -65,10 +64,12 @@ pub struct WorldResult {
     pub events: Vec<WorldEvent>,
     /// The points of the world.
     pub points: ReferencePoints,
-    /// The objects at the end.
-    pub objects: ObjectMap,
+    /// The objects at each step [`Quiet`](crate::Step::Quiet), and at the end. A world that went wrong may have fewer.
+    pub states: Vec<ObjectMap>,
     /// Whether every perturbation happened.
     pub is_reached: bool,
+    /// How long the world ran.
+    pub time: Duration,
 }
 
 /// What a driver does next.
@@ -95,26 +96,13 @@ pub struct CampaignProgress {
     pub found: usize,
 }
 
-/// The counts of one kind of perturbation.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KindCounts {
-    /// The number of worlds that had the perturbation.
-    pub tried: usize,
-    /// The number of those worlds that never came to the point.
-    pub not_reached: usize,
-    /// The names of the perturbations that show a problem.
-    pub found: Vec<String>,
-}
-
 /// What an exploration has found.
 #[derive(Debug)]
 pub struct CampaignResult {
     /// The findings, in the order of their discovery.
     pub findings: Vec<Finding>,
-    /// Counts by kind of perturbation; pairs count as `pair`.
-    pub kinds: BTreeMap<String, KindCounts>,
-    /// Each point that was tried, with the number of its finding, if it showed one.
-    pub points: Vec<(String, Option<usize>)>,
+    /// Each point that was tried.
+    pub points: Vec<PointReport>,
     /// The points that were not tried because the budget ended.
     pub not_tried: Vec<String>,
     /// The parts of the state that differ from run to run, so that they are not compared.
@@ -134,8 +122,8 @@ pub struct Campaign {
     running: BTreeMap<usize, (Purpose, WorldOrder)>,
     references: Vec<WorldResult>,
     missing_references: usize,
-    /// The points and the final state, once all references are in.
-    reference: Option<(Arc<ReferencePoints>, Arc<Expected>)>,
+    /// What the references did, once all are in.
+    reference: Option<Arc<Reference>>,
     queue: VecDeque<Vec<Perturbation>>,
     has_pairs: bool,
     shrinking: Vec<Shrinking>,
@@ -149,6 +137,24 @@ enum Purpose {
     Point,
     /// For the finding with this number.
     Shrink(usize, ShrinkStep),
+}
+
+/// A world that is to run.
+#[derive(Debug)]
+struct WorldPlan {
+    scenario: Scenario,
+    perturbations: Vec<Perturbation>,
+    reference: Option<Arc<Reference>>,
+}
+
+impl WorldPlan {
+    fn undisturbed(scenario: Scenario) -> Self {
+        Self {
+            scenario,
+            perturbations: Vec::new(),
+            reference: None,
+        }
+    }
 }
 
 impl Campaign {
@@ -168,7 +174,6 @@ impl Campaign {
             shrinking: Vec::new(),
             result: CampaignResult {
                 findings: Vec::new(),
-                kinds: BTreeMap::new(),
                 points: Vec::new(),
                 not_tried: Vec::new(),
                 varying: Vec::new(),
@@ -182,8 +187,8 @@ impl Campaign {
     pub fn next_world(&mut self, elapsed: Duration) -> NextWorld {
         if self.missing_references > 0 {
             self.missing_references -= 1;
-            let scenario = self.scenario.clone();
-            return self.run(Purpose::Reference, scenario, Vec::new(), None);
+            let world = WorldPlan::undisturbed(self.scenario.clone());
+            return self.run(Purpose::Reference, world);
         }
         let Some(reference) = self.reference.clone() else {
             return self.wait_or_end();
@@ -193,15 +198,14 @@ impl Campaign {
             let Some(shrinking) = self.shrinking.get_mut(finding) else {
                 continue;
             };
-            if let Some((step, scenario, perturbations, reference)) = shrinking.next_world(&reference) {
-                let purpose = Purpose::Shrink(finding, step);
-                return self.run(purpose, scenario, perturbations, reference);
+            if let Some((step, world)) = shrinking.next_world(&reference) {
+                return self.run(Purpose::Shrink(finding, step), world);
             }
         }
         let is_over = self.options.budget.is_some_and(|budget| elapsed >= budget);
         if is_over {
             let left = std::mem::take(&mut self.queue);
-            let names = left.iter().map(|one| crate::perturbation::join(one));
+            let names = left.iter().map(|one| join(one));
             self.result.not_tried.extend(names);
             return self.wait_or_end();
         }
@@ -211,8 +215,12 @@ impl Campaign {
         }
         match self.queue.pop_front() {
             Some(perturbations) => {
-                let scenario = self.scenario.clone();
-                self.run(Purpose::Point, scenario, perturbations, Some(reference))
+                let world = WorldPlan {
+                    scenario: self.scenario.clone(),
+                    perturbations,
+                    reference: Some(reference),
+                };
+                self.run(Purpose::Point, world)
             }
             None => self.wait_or_end(),
         }
@@ -237,6 +245,21 @@ impl Campaign {
         }
     }
 
+    /// Takes a world that could not run. Returns whether the exploration can go on: a shorter scenario may be one that no
+    /// server accepts, such as a patch of an object that is no longer created.
+    #[must_use]
+    pub fn fail_world(&mut self, id: usize) -> bool {
+        match self.running.remove(&id) {
+            Some((Purpose::Shrink(finding, ShrinkStep::Reference(trial)), _)) => {
+                if let Some(shrinking) = self.shrinking.get_mut(finding) {
+                    shrinking.give_up_trial(trial);
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Returns how far the exploration is.
     #[must_use]
     pub fn progress(&self) -> CampaignProgress {
@@ -255,26 +278,18 @@ impl Campaign {
     /// Ends the exploration. Points that were not tried yet are named as such.
     #[must_use]
     pub fn finish(mut self) -> CampaignResult {
-        let left = self.queue.iter().map(|one| crate::perturbation::join(one));
+        let left = self.queue.iter().map(|one| join(one));
         self.result.not_tried.extend(left);
         self.result.progress.found = self.result.findings.len();
         self.result
     }
 
-    fn run(
-        &mut self,
-        purpose: Purpose,
-        scenario: Scenario,
-        perturbations: Vec<Perturbation>,
-        reference: Option<(Arc<ReferencePoints>, Arc<Expected>)>,
-    ) -> NextWorld {
-        let (points, expected) = reference.unzip();
+    fn run(&mut self, purpose: Purpose, world: WorldPlan) -> NextWorld {
         let order = WorldOrder {
             id: self.next_id,
-            scenario,
-            perturbations,
-            reference: points.unwrap_or_default(),
-            expected,
+            scenario: world.scenario,
+            perturbations: world.perturbations,
+            reference: world.reference,
         };
         self.next_id += 1;
         self.running.insert(order.id, (purpose, order.clone()));
@@ -294,9 +309,9 @@ impl Campaign {
         if self.references.len() < REFERENCES {
             return;
         }
-        let states: Vec<ObjectMap> = self.references.iter().map(|one| one.objects.clone()).collect();
-        let expected = Arc::new(Expected::learn(&states, &self.scenario.rules));
-        self.result.varying = expected.varying();
+        let worlds: Vec<&[ObjectMap]> = self.references.iter().map(|one| one.states.as_slice()).collect();
+        let mut reference = Reference::learn(&self.scenario, ReferencePoints::default(), &worlds);
+        self.result.varying = reference.varying();
         let broken = self.references.iter().position(|one| !one.problems.is_empty());
         let first = self.references.swap_remove(broken.unwrap_or(0));
         let repeated = self.references.iter().filter(|one| !one.problems.is_empty()).count();
@@ -315,41 +330,39 @@ impl Campaign {
             });
             return;
         }
-        let points = Arc::new(first.points);
+        reference.points = first.points;
         let singles = match &self.options.only {
             Some(only) if only.is_empty() => Vec::new(),
             Some(only) => vec![only.clone()],
-            None => points.perturbations(&self.scenario).into_iter().map(|one| vec![one]).collect(),
+            None => reference.points.perturbations(&self.scenario).into_iter().map(|one| vec![one]).collect(),
         };
         self.result.progress.planned += singles.len();
         self.queue = singles.into();
         self.has_pairs = self.options.only.is_some();
-        self.reference = Some((points, expected));
+        self.reference = Some(Arc::new(reference));
     }
 
     fn take_point(&mut self, order: &WorldOrder, result: WorldResult) {
         self.result.progress.tried += 1;
-        let name = crate::perturbation::join(&order.perturbations);
-        let kind = match order.perturbations.as_slice() {
-            [one] => one.kind.name().to_owned(),
-            _ => "pair".to_owned(),
+        let outcome = match (result.problems.is_empty(), result.is_reached) {
+            (false, _) => PointOutcome::Found,
+            (true, true) => PointOutcome::Passed,
+            (true, false) => PointOutcome::NotReached,
         };
-        let counts = self.result.kinds.entry(kind).or_default();
-        counts.tried += 1;
-        counts.not_reached += usize::from(!result.is_reached);
+        self.result.points.push(PointReport {
+            perturbations: order.perturbations.clone(),
+            outcome,
+            time: result.time,
+        });
         let Some(problem) = result.problems.into_iter().next() else {
-            self.result.points.push((name, None));
             return;
         };
-        counts.found.push(name.clone());
         let key = (kinds_of(&order.perturbations), problem.signature());
-        let known = self.result.findings.iter().position(|known| {
+        let known = self.result.findings.iter_mut().find(|known| {
             (kinds_of(&known.perturbations), known.problem.signature()) == key
         });
-        let number = known.unwrap_or(self.result.findings.len());
-        self.result.points.push((name.clone(), Some(number)));
-        if let Some(known) = self.result.findings.get_mut(number) {
-            known.also.push(name);
+        if let Some(known) = known {
+            known.also.push(join(&order.perturbations));
             return;
         }
         let shrinks = self.shrinking.len() < MOST_SHRUNK && self.options.only.is_none();
@@ -367,13 +380,16 @@ impl Campaign {
 
     /// Plans pairs of perturbations of different points, by the seed, without those that found a problem alone.
     fn plan_pairs(&mut self) {
-        let Some((points, _)) = &self.reference else {
+        let Some(reference) = &self.reference else {
             return;
         };
-        let found = |name: &str| self.result.points.iter().any(|(point, finding)| point == name && finding.is_some());
-        let singles = points.perturbations(&self.scenario).into_iter();
+        let found = |one: &Perturbation| {
+            let mut points = self.result.points.iter();
+            points.any(|point| point.outcome == PointOutcome::Found && point.perturbations == [*one])
+        };
+        let singles = reference.points.perturbations(&self.scenario).into_iter();
         let singles: Vec<Perturbation> = singles
-            .filter(|one| one.kind != PerturbationKind::SettledRestart && !found(&one.to_string()))
+            .filter(|one| one.kind != PerturbationKind::SettledRestart && !found(one))
             .collect();
         let mut rng = fastrand::Rng::with_seed(self.options.seed);
         for _ in 0..self.options.pairs {

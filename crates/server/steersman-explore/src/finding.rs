@@ -29,8 +29,13 @@ pub struct Finding {
 /// A violated expectation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Problem {
-    /// The final state differs from that of the reference.
-    FinalState(Vec<StateDifference>),
+    /// The state of the quiet operator differs from that of the reference.
+    WrongState {
+        /// The number of the quiet step, from 0; `None` at the end.
+        quiet_step: Option<usize>,
+        /// The objects that differ.
+        differences: Vec<StateDifference>,
+    },
     /// The operator did not become quiet within the patience of the scenario.
     NotQuiet {
         /// The last write requests, oldest first, with their codes.
@@ -84,11 +89,11 @@ pub struct StateDifference {
 }
 
 impl Problem {
-    /// Returns the kind of the problem, such as `final-state`; reports group by it.
+    /// Returns the kind of the problem, such as `wrong-state`; reports group by it.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::FinalState(_) => "final-state",
+            Self::WrongState { .. } => "wrong-state",
             Self::NotQuiet { .. } => "not-quiet",
             Self::SettledWrites(_) => "settled-writes",
             Self::BrokenRule { .. } => "broken-rule",
@@ -103,7 +108,7 @@ impl Problem {
     /// show the same problem.
     pub(crate) fn signature(&self) -> String {
         let about = match self {
-            Self::FinalState(differences) => {
+            Self::WrongState { differences, .. } => {
                 let objects: Vec<String> = differences.iter().map(StateDifference::signature).collect();
                 objects.join("; ")
             }
@@ -126,9 +131,16 @@ impl std::fmt::Display for Problem {
     /// Prints one sentence without a full stop.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::FinalState(differences) => {
+            Self::WrongState { quiet_step, differences } => {
                 let objects: Vec<String> = differences.iter().map(StateDifference::signature).collect();
-                write!(f, "the final state differs from the undisturbed run: {}", objects.join("; "))
+                let objects = objects.join("; ");
+                match quiet_step {
+                    None => write!(f, "the final state differs from the undisturbed run: {objects}"),
+                    Some(step) => {
+                        let number = step + 1;
+                        write!(f, "the state at quiet step {number} differs from the undisturbed run: {objects}")
+                    }
+                }
             }
             Self::NotQuiet { last_writes } => {
                 let last = last_writes.last().map_or("nothing", String::as_str);

@@ -123,10 +123,10 @@ pub enum WorldAction {
 impl Gate {
     /// Creates the gate of a world with these perturbations, and the actions with which the world begins.
     #[must_use]
-    pub fn new(perturbations: &[Perturbation], reference: &ReferencePoints) -> (Self, Vec<WorldAction>) {
+    pub fn new(perturbations: &[Perturbation], reference: Option<&ReferencePoints>) -> (Self, Vec<WorldAction>) {
         let armed = perturbations.iter().map(|perturbation| ArmedPerturbation {
             perturbation: *perturbation,
-            point: reference.point(perturbation).cloned(),
+            point: reference.and_then(|points| points.point(perturbation)).cloned(),
             has_happened: false,
         });
         let mut gate = Self {

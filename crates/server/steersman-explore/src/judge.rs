@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use crate::finding::Problem;
 use crate::object_id::{ObjectId, ObjectMap};
+use crate::reference::Reference;
 use crate::scenario::Scenario;
-use crate::state::Expected;
 use crate::world_event::ObjectChange;
 
 /// Judges one world against the rules of its scenario and the state of the reference.
 #[derive(Debug)]
 pub struct Judge {
     scenario: Scenario,
-    expected: Option<Arc<Expected>>,
+    reference: Option<Arc<Reference>>,
     /// The first value of each constant field that was set, by object and path.
     constants: BTreeMap<(ObjectId, String), Value>,
     /// The namespace that a perturbation deleted.
@@ -27,12 +27,12 @@ pub struct Judge {
 const LAST_WRITES: usize = 12;
 
 impl Judge {
-    /// Creates a judge. Without an expected state, as for the reference itself, no final state is compared.
+    /// Creates a judge. Without a reference, as for the reference itself, no state is compared.
     #[must_use]
-    pub fn new(scenario: &Scenario, expected: Option<Arc<Expected>>) -> Self {
+    pub fn new(scenario: &Scenario, reference: Option<Arc<Reference>>) -> Self {
         Self {
             scenario: scenario.clone(),
-            expected,
+            reference,
             constants: BTreeMap::new(),
             deleted_namespace: None,
             problems: Vec::new(),
@@ -50,7 +50,7 @@ impl Judge {
     pub fn after_write(&mut self, number: usize, change: Option<&ObjectChange>, objects: &Value) {
         for rule in &self.scenario.rules.always {
             if let Some(why) = rule.broken_by(objects) {
-                let name = rule.name().to_owned();
+                let (name, why) = (rule.name().to_owned(), format!("{why}: {}", rule.text()));
                 let after_write = Some(number);
                 add(&mut self.problems, Problem::BrokenRule { name, why, after_write });
             }
@@ -89,10 +89,11 @@ impl Judge {
         self.note(Problem::NotQuiet { last_writes });
     }
 
-    /// Returns what is wrong with the objects at the end of the world; empty if all is as it must be. The operator may
-    /// still get there, so a driver asks again each time the operator is quiet.
+    /// Returns what is wrong with the objects when the operator is quiet: at the quiet step with this number, from 0, or,
+    /// with `None`, at the end. Empty if all is as it must be. The operator may still get there, so a driver asks again
+    /// each time the operator is quiet.
     #[must_use]
-    pub fn wrong_at_end(&self, objects: &ObjectMap) -> Vec<Problem> {
+    pub fn wrong_when_quiet(&self, quiet_step: Option<usize>, objects: &ObjectMap) -> Vec<Problem> {
         let mut wrong = Vec::new();
         if let Some(namespace) = &self.deleted_namespace {
             let is_left = |id: &&ObjectId| {
@@ -106,16 +107,22 @@ impl Judge {
         }
         let all = Value::Array(objects.values().cloned().collect());
         let rules = &self.scenario.rules;
-        for rule in rules.always.iter().chain(&rules.finally) {
+        let finally = if quiet_step.is_none() { rules.finally.as_slice() } else { &[] };
+        for rule in rules.always.iter().chain(finally) {
             if let Some(why) = rule.broken_by(&all) {
-                let (name, after_write) = (rule.name().to_owned(), None);
+                let (name, why) = (rule.name().to_owned(), format!("{why}: {}", rule.text()));
+                let after_write = None;
                 wrong.push(Problem::BrokenRule { name, why, after_write });
             }
         }
-        let differences = self.expected.as_ref().map(|expected| expected.differences(objects));
-        let differences = differences.unwrap_or_default();
+        let states = self.reference.as_ref().map(|reference| reference.states.as_slice());
+        let expected = states.and_then(|states| match quiet_step {
+            Some(step) => states.get(step),
+            None => states.last(),
+        });
+        let differences = expected.map(|expected| expected.differences(objects)).unwrap_or_default();
         if !differences.is_empty() {
-            wrong.push(Problem::FinalState(differences));
+            wrong.push(Problem::WrongState { quiet_step, differences });
         }
         wrong
     }

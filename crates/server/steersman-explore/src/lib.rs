@@ -14,7 +14,7 @@
 //! - `scenario` has the words of a scenario, and `scenario_file` reads its file.
 //! - `world_event` has the log of a world, and `finding` what can be wrong.
 //! - `state` learns the state of the reference and compares.
-//! - `points` finds the points of the reference, and the perturbations that fit.
+//! - `points` finds the points of the reference, and the perturbations that fit; `reference` has both results.
 //! - `gate` and `judge` accompany one world; `campaign` decides about all worlds.
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
@@ -28,14 +28,17 @@ mod scenario;
 mod scenario_file;
 mod world_event;
 mod finding;
+mod story;
+mod report;
 mod state;
 mod points;
+mod reference;
 mod gate;
 mod judge;
 mod campaign;
 
 pub use campaign::{
-    Campaign, CampaignOptions, CampaignProgress, CampaignResult, KindCounts, NextWorld, WorldOrder, WorldResult,
+    Campaign, CampaignOptions, CampaignProgress, CampaignResult, NextWorld, WorldOrder, WorldResult,
 };
 pub use field_path::FieldPattern;
 pub use finding::{Finding, Problem, StateDifference};
@@ -44,9 +47,12 @@ pub use judge::Judge;
 pub use object_id::{ObjectId, ObjectMap};
 pub use perturbation::{ParsePerturbationError, Perturbation, PerturbationKind};
 pub use points::{Point, PointCounter, ReferencePoints, ReferenceWrite};
+pub use reference::Reference;
+pub use report::{ExploreReport, PointOutcome, PointReport};
 pub use request::{OperatorRequest, RequestVerb};
 pub use rule::Rule;
 pub use scenario::{IgnoredPart, KindField, Scenario, ScenarioRules, Step};
 pub use scenario_file::{FileStep, ScenarioFile, ScenarioFileError};
 pub use state::Expected;
+pub use story::tell;
 pub use world_event::{ObjectChange, WorldEvent, WorldEventKind};

@@ -158,6 +158,8 @@ impl std::fmt::Display for Step {
                 let names: Vec<String> = objects.iter().map(|one| ObjectId::of(one).to_string()).collect();
                 write!(f, "applies {source}: {}", names.join(", "))
             }
+            // The values of a Secret belong into no story.
+            Self::Merge { object, .. } if object.kind == "Secret" => write!(f, "patches {object}"),
             Self::Merge { object, patch, .. } => write!(f, "patches {object} with {patch}"),
             Self::Delete { object, .. } => write!(f, "deletes {object}"),
             Self::Quiet => f.write_str("waits until the operator is quiet"),

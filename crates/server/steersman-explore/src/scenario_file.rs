@@ -71,7 +71,7 @@ impl ScenarioFile {
         };
         let mut file = Members::of("", document.value, &TOP)?;
         let defaults = ScenarioRules::default();
-        let initial = file.list("initial", |place, value| text_of(&place, value))?;
+        let initial = file.list("initial", text_of)?;
         let steps = file.list("steps", step)?;
         let rules = ScenarioRules {
             quiet: file.duration("quiet")?.unwrap_or(defaults.quiet),
@@ -79,12 +79,12 @@ impl ScenarioFile {
             always: file.list("always", rule)?,
             finally: file.list("finally", rule)?,
             constant: file.list("constant", |place, value| {
-                let (kind, field) = kind_and_field(&place, value)?;
-                let field = field.ok_or_else(|| mistake(&place, "the member path is missing"))?;
+                let (kind, field) = kind_and_field(place, value)?;
+                let field = field.ok_or_else(|| mistake(place, "the member path is missing"))?;
                 Ok(KindField { kind, field })
             })?,
             ignore: file.list("ignore", |place, value| {
-                let (kind, field) = kind_and_field(&place, value)?;
+                let (kind, field) = kind_and_field(place, value)?;
                 Ok(IgnoredPart { kind, field })
             })?,
             replicas: match file.take("replicas") {
@@ -94,8 +94,8 @@ impl ScenarioFile {
             perturbations: match file.left.contains_key("perturbations") {
                 false => None,
                 true => Some(file.list("perturbations", |place, value| {
-                    let name = text_of(&place, value)?;
-                    PerturbationKind::parse(&name).map_err(|error| mistake(&place, error))
+                    let name = text_of(place, value)?;
+                    PerturbationKind::parse(&name).map_err(|error| mistake(place, error))
                 })?),
             },
         };
@@ -151,15 +151,15 @@ impl<'a> Members<'a> {
     }
 
     /// Reads a list; a value that is no list counts as a list of that value.
-    fn list<T>(&mut self, name: &str, read: impl Fn(String, Value) -> Parsed<T>) -> Parsed<Vec<T>> {
+    fn list<T>(&mut self, name: &str, read: impl Fn(&str, Value) -> Parsed<T>) -> Parsed<Vec<T>> {
         let place = self.place_of(name);
         match self.take(name) {
             None => Ok(Vec::new()),
             Some(Value::Array(items)) => {
                 let items = items.into_iter().enumerate();
-                items.map(|(at, item)| read(format!("{place}[{at}]"), item)).collect()
+                items.map(|(at, item)| read(&format!("{place}[{at}]"), item)).collect()
             }
-            Some(one) => Ok(vec![read(place, one)?]),
+            Some(one) => Ok(vec![read(&place, one)?]),
         }
     }
 
@@ -176,10 +176,10 @@ impl<'a> Members<'a> {
     }
 }
 
-fn step(place: String, value: Value) -> Parsed<FileStep> {
-    let mut members = Members::of(&place, value, &["apply", "merge", "delete", "quiet", "pass"])?;
+fn step(place: &str, value: Value) -> Parsed<FileStep> {
+    let mut members = Members::of(place, value, &["apply", "merge", "delete", "quiet", "pass"])?;
     if members.left.len() != 1 {
-        return Err(mistake(&place, STEPS));
+        return Err(mistake(place, STEPS));
     }
     if let Some(value) = members.take("apply") {
         return Ok(FileStep::Apply(text_of(&members.place_of("apply"), value)?));
@@ -207,7 +207,7 @@ fn step(place: String, value: Value) -> Parsed<FileStep> {
         return Ok(FileStep::Other(Step::Quiet));
     }
     members.end()?;
-    Err(mistake(&place, STEPS))
+    Err(mistake(place, STEPS))
 }
 
 fn object_of(members: &mut Members<'_>) -> Parsed<(String, ObjectId)> {
@@ -222,8 +222,8 @@ fn object_of(members: &mut Members<'_>) -> Parsed<(String, ObjectId)> {
     Ok((api_version, object))
 }
 
-fn rule(place: String, value: Value) -> Parsed<Rule> {
-    let mut members = Members::of(&place, value, &["name", "rule"])?;
+fn rule(place: &str, value: Value) -> Parsed<Rule> {
+    let mut members = Members::of(place, value, &["name", "rule"])?;
     let name = members.text("name")?;
     let text = members.text("rule")?;
     members.end()?;

@@ -88,6 +88,18 @@ impl TestEnvBuilder {
         self
     }
 
+    /// Reads the definitions that [`start`](Self::start) installs.
+    ///
+    /// # Errors
+    /// If a file is unreadable, or a path has no definition.
+    pub fn definitions(&self) -> Result<Vec<Value>, Error> {
+        let mut all = self.definitions.clone();
+        for path in &self.paths {
+            all.extend(definitions::collect(path)?);
+        }
+        Ok(all)
+    }
+
     /// Starts the server, installs the definitions, and waits until they are served.
     ///
     /// # Errors
@@ -98,10 +110,7 @@ impl TestEnvBuilder {
     /// Cancel safe: a server that was started stops.
     pub async fn start(self) -> Result<TestEnv, Error> {
         // Files first: an invalid path must not start a server.
-        let mut definitions = self.definitions;
-        for path in &self.paths {
-            definitions.extend(definitions::collect(path)?);
-        }
+        let definitions = self.definitions()?;
         let server = self.server.unwrap_or_else(alone);
         let backend = self.backend.unwrap_or_else(Backend::from_env);
         let env = if self.in_process {

@@ -7,6 +7,8 @@ use steersman_testenv::RbacSyntaxError;
 use steersman_testenv::assert::ConditionError;
 use thiserror::Error;
 
+use crate::explore_failure::ExploreFailure;
+
 /// The error that a closure of a test returns.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -61,6 +63,12 @@ pub enum HarnessError {
         /// Why the file has no sample.
         source: BoxError,
     },
+    /// The operator cannot be explored: a mistake in the scenario, or an object that the server refuses.
+    #[error("the operator cannot be explored")]
+    Explore(#[source] BoxError),
+    /// An exploration found something. The text tells the stories.
+    #[error(transparent)]
+    Explored(#[from] ExploreFailure),
     /// The operator did not do what the test expects. The text includes a report.
     #[error(transparent)]
     Unmet(#[from] ConditionError),

@@ -95,6 +95,7 @@
 //! - `called_webhooks` lets the server call the webhooks of this process, and `sample` reads objects from a file.
 //! - `running_operator` runs an operator, and `operator_test` declares it with its surroundings.
 
+mod explore_failure;
 mod error;
 mod random_text;
 mod random_object;
@@ -109,10 +110,13 @@ mod rbac_file;
 mod called_webhooks;
 mod sample;
 mod running_operator;
+mod explore;
 mod operator_test;
 
 pub use definition_check::{InvalidCrd, RuleCost, check_definition};
 pub use error::HarnessError;
+pub use explore::{ExploreReport, PerturbationKind, Scenario};
+pub use explore_failure::ExploreFailure;
 pub use operator_test::OperatorTest;
 pub use prepared::Prepared;
 pub use round_trips::{RoundTripError, RoundTripProblem, RoundTrips, Way};

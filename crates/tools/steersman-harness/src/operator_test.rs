@@ -20,6 +20,7 @@ use steersman_webhook::WebhookServer;
 
 use crate::called_webhooks;
 use crate::error::{BoxError, HarnessError};
+use crate::explore::{ExploreReport, ExploredOperator, Scenario, explore};
 use crate::prepared::Prepared;
 use crate::request_log::AGENT;
 use crate::running_operator::{OperatorPlan, RunningOperator, Surroundings};
@@ -178,6 +179,34 @@ impl OperatorTest {
     pub fn steady_within(mut self, time: Duration) -> Self {
         self.plan.patience = time;
         self
+    }
+
+    /// Explores the operator: runs it in many worlds, each on an embedded server and a paused clock of its own, kills it
+    /// at each of its writes, loses answers, shows it old states, and compares each world with an undisturbed one.
+    /// Returns the report if nothing was found. The test needs no paused clock of its own.
+    ///
+    /// The operator is declared with its [cache](Self::cache), its definitions and its [`webhooks`](Self::webhooks), and
+    /// starts anew in each world. The [scenario](Scenario) has the objects and makes the servers, so that
+    /// [`server`](Self::server), [`before_start`](Self::before_start), [`in_own_namespace`](Self::in_own_namespace)
+    /// and the time limits of other tests have no effect.
+    ///
+    /// # Errors
+    ///
+    /// [`HarnessError::Explored`] with the story of each finding, which `unwrap` prints; [`HarnessError::Explore`] if a
+    /// world cannot run, [`HarnessError::Env`] for definitions that cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe: the worlds run to their end on other threads.
+    pub async fn explore(self, scenario: Scenario) -> Result<ExploreReport, HarnessError> {
+        let operator = ExploredOperator {
+            declare: self.plan.declare,
+            cache: self.plan.cache,
+            webhooks: self.webhooks,
+            definitions: self.env.definitions()?,
+        };
+        let explored = tokio::task::spawn_blocking(move || explore(operator, scenario));
+        explored.await.unwrap_or_else(|error| Err(HarnessError::Explore(error.into())))
     }
 
     /// Starts the server, installs the definitions, creates a namespace, runs the closures of

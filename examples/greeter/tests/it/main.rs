@@ -1,3 +1,4 @@
 //! Tests of the whole operator on the embedded API server.
 
+mod explore;
 mod greeting;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use steersman_apimachinery::status::Status;
 use steersman_explore::{
-    Gate, Judge, ObjectId, PerturbationKind, Problem, Step, WorldEventKind, WorldOrder, WorldResult,
+    Gate, Judge, ObjectId, ObjectMap, PerturbationKind, Problem, Step, WorldEventKind, WorldOrder, WorldResult,
 };
 
 use super::error::ExploreError;
@@ -22,6 +23,8 @@ const USER_RETRY: Duration = Duration::from_millis(200);
 struct World {
     core: Arc<WorldCore>,
     order: WorldOrder,
+    /// The objects at each quiet step, and at the end.
+    states: Mutex<Vec<ObjectMap>>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -48,8 +51,9 @@ pub async fn run_world(
     for object in order.scenario.initial.iter() {
         create_initial(&server, object).await?;
     }
-    let (gate, actions) = Gate::new(&order.perturbations, &order.reference);
-    let judge = Judge::new(&order.scenario, order.expected.clone());
+    let points = order.reference.as_ref().map(|reference| &reference.points);
+    let (gate, actions) = Gate::new(&order.perturbations, points);
+    let judge = Judge::new(&order.scenario, order.reference.clone());
     let state = WorldState::new(gate, judge);
     let core = Arc::new(WorldCore::new(server, host, order.scenario.clone(), state));
     core.server.set_gate(Some(Arc::new(WorldGate(Arc::clone(&core)))));
@@ -60,7 +64,8 @@ pub async fn run_world(
         let core = Arc::clone(&core);
         tokio::spawn(async move { core.follow_exits(is_permitted).await })
     };
-    let world = World { core, order };
+    let states = Mutex::default();
+    let world = World { core, order, states };
     let done = world.run().await;
     exits.abort();
     world.core.kill_all().await;
@@ -92,13 +97,23 @@ impl World {
             self.core.start_process().await?;
         }
         self.wait_until_started().await?;
+        let mut quiet_steps = 0;
         for (number, step) in self.order.scenario.steps.iter().enumerate() {
             if self.core.state.lock().judge.is_over() {
                 break;
             }
+            if *step == Step::Quiet {
+                let wrong = self.settle(Some(quiet_steps)).await;
+                quiet_steps += 1;
+                // The steps after a wrong state would only hide it.
+                if !wrong.is_empty() {
+                    return Ok(wrong);
+                }
+                continue;
+            }
             self.step(number + 1, step).await?;
         }
-        let wrong = self.settle().await;
+        let wrong = self.settle(None).await;
         let restarts = self.order.perturbations.iter().any(|one| one.kind == PerturbationKind::SettledRestart);
         if restarts && wrong.is_empty() {
             self.restart_settled().await?;
@@ -121,7 +136,7 @@ impl World {
                 return Ok(());
             }
             if now >= limit {
-                if self.order.expected.is_some() {
+                if self.order.reference.is_some() {
                     return Ok(());
                 }
                 let output = self.core.host.output(1);
@@ -139,14 +154,6 @@ impl World {
     async fn step(&self, number: usize, step: &Step) -> Result<(), ExploreError> {
         let patience = self.order.scenario.rules.patience;
         match step {
-            Step::Quiet => {
-                if self.wait_until_quiet(self.core.now() + patience).await == QuietWait::TooLate {
-                    self.note_not_quiet();
-                } else {
-                    self.release_held().await;
-                }
-                return Ok(());
-            }
             Step::Pass(time) => {
                 self.core.tell(WorldEventKind::User(step.to_string()));
                 tokio::time::sleep(*time).await;
@@ -175,7 +182,7 @@ impl World {
         }
         match done {
             Ok(()) => Ok(()),
-            Err(source) if self.order.expected.is_none() => Err(ExploreError::Step {
+            Err(source) if self.order.reference.is_none() => Err(ExploreError::Step {
                 number,
                 step: step.to_string(),
                 source,
@@ -188,14 +195,16 @@ impl World {
         }
     }
 
-    /// Waits until the operator is quiet in a state that is as it must be. Returns what is wrong at the end.
-    async fn settle(&self) -> Vec<Problem> {
+    /// Waits until the operator is quiet in a state that is as it must be, at a quiet step or at the end. Returns what is
+    /// wrong then.
+    async fn settle(&self, quiet_step: Option<usize>) -> Vec<Problem> {
         let patience = self.order.scenario.rules.patience;
         let mut limit = self.core.now() + patience;
         let mut changed = self.core.changed.subscribe();
         loop {
             if self.wait_until_quiet(limit).await == QuietWait::TooLate {
                 self.note_not_quiet();
+                // The problem is noted; the state of a busy operator says nothing.
                 return Vec::new();
             }
             self.core.tell(WorldEventKind::Quiet);
@@ -204,8 +213,9 @@ impl World {
                 continue;
             }
             let objects = ObjectId::map(self.core.server.objects());
-            let wrong = self.core.state.lock().judge.wrong_at_end(&objects);
+            let wrong = self.core.state.lock().judge.wrong_when_quiet(quiet_step, &objects);
             if wrong.is_empty() {
+                self.states.lock().push(objects);
                 return wrong;
             }
             // The operator may still get there, for instance after a backoff: waits for its next change.
@@ -295,8 +305,9 @@ impl World {
             problems: judge.finish(at_end),
             events: std::mem::take(&mut state.events),
             points,
-            objects,
+            states: self.states.into_inner(),
             is_reached: state.gate.has_happened(),
+            time: self.core.now(),
         }
     }
 }

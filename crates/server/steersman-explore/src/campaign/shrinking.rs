@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{WorldOrder, WorldResult, like};
+use super::{WorldOrder, WorldPlan, WorldResult, like};
 use crate::finding::Finding;
 use crate::object_id::ObjectMap;
 use crate::perturbation::Perturbation;
 use crate::points::{Point, ReferencePoints};
+use crate::reference::Reference;
 use crate::scenario::{Scenario, Step};
-use crate::state::Expected;
 use crate::world_event::{WorldEvent, WorldEventKind};
 
 /// The number of undisturbed worlds of a shorter scenario.
@@ -17,8 +17,6 @@ const REFERENCES: usize = 2;
 
 /// The number of points of a shorter scenario at which a perturbation is tried.
 const MOST_POINTS: usize = 2;
-
-type Reference = (Arc<ReferencePoints>, Arc<Expected>);
 
 /// The repeats and the shrinking of one finding.
 #[derive(Debug)]
@@ -32,15 +30,18 @@ pub(super) struct Shrinking {
     /// Shorter scenarios that are to be tried.
     shorter: VecDeque<Scenario>,
     trial: Option<Trial>,
+    /// The number of trials so far.
+    trials: usize,
 }
 
 /// A shorter scenario that is being tried.
 #[derive(Debug)]
 struct Trial {
+    number: usize,
     scenario: Scenario,
     missing_references: usize,
     references: Vec<WorldResult>,
-    reference: Option<Reference>,
+    reference: Option<Arc<Reference>>,
     /// What is to be tried on the shorter scenario.
     candidates: VecDeque<Vec<Perturbation>>,
     is_running: bool,
@@ -51,10 +52,10 @@ struct Trial {
 pub(super) enum ShrinkStep {
     /// The finding is tried again.
     Repeat,
-    /// An undisturbed run of a shorter scenario.
-    Reference,
-    /// A shorter scenario is tried.
-    Candidate,
+    /// An undisturbed run of a shorter scenario, in the trial with this number.
+    Reference(usize),
+    /// A shorter scenario is tried, in the trial with this number.
+    Candidate(usize),
 }
 
 impl Shrinking {
@@ -65,7 +66,9 @@ impl Shrinking {
         shrinks: bool,
         repeats: usize,
     ) -> Self {
-        let points = order.perturbations.iter().map(|one| order.reference.point(one).cloned());
+        let reference = order.reference.as_ref();
+        let point = |one: &Perturbation| reference.and_then(|reference| reference.points.point(one)).cloned();
+        let points = order.perturbations.iter().map(point);
         let mut shorter = VecDeque::new();
         if shrinks {
             shorter.extend(truncated(scenario, events));
@@ -78,33 +81,31 @@ impl Shrinking {
             repeats,
             shorter,
             trial: None,
+            trials: 0,
         }
     }
 
     /// Returns the next world of this finding; `None` if there is none now.
-    pub(super) fn next_world(
-        &mut self,
-        reference: &Reference,
-    ) -> Option<(ShrinkStep, Scenario, Vec<Perturbation>, Option<Reference>)> {
+    pub(super) fn next_world(&mut self, reference: &Arc<Reference>) -> Option<(ShrinkStep, WorldPlan)> {
         if self.repeats > 0 {
             self.repeats -= 1;
-            let whole = self.scenario.clone();
-            return Some((ShrinkStep::Repeat, whole, self.perturbations.clone(), Some(reference.clone())));
+            let world = WorldPlan {
+                scenario: self.scenario.clone(),
+                perturbations: self.perturbations.clone(),
+                reference: Some(Arc::clone(reference)),
+            };
+            return Some((ShrinkStep::Repeat, world));
         }
         if self.trial.is_none() {
-            self.trial = self.shorter.pop_front().map(|scenario| Trial {
-                scenario,
-                missing_references: REFERENCES,
-                references: Vec::new(),
-                reference: None,
-                candidates: VecDeque::new(),
-                is_running: false,
-            });
+            self.trials += 1;
+            let number = self.trials;
+            self.trial = self.shorter.pop_front().map(|scenario| Trial::new(number, scenario));
         }
         let trial = self.trial.as_mut()?;
         if trial.missing_references > 0 {
             trial.missing_references -= 1;
-            return Some((ShrinkStep::Reference, trial.scenario.clone(), Vec::new(), None));
+            let world = WorldPlan::undisturbed(trial.scenario.clone());
+            return Some((ShrinkStep::Reference(trial.number), world));
         }
         if trial.is_running {
             return None;
@@ -112,7 +113,12 @@ impl Shrinking {
         let reference = trial.reference.clone()?;
         let perturbations = trial.candidates.pop_front()?;
         trial.is_running = true;
-        Some((ShrinkStep::Candidate, trial.scenario.clone(), perturbations, Some(reference)))
+        let world = WorldPlan {
+            scenario: trial.scenario.clone(),
+            perturbations,
+            reference: Some(reference),
+        };
+        Some((ShrinkStep::Candidate(trial.number), world))
     }
 
     /// Takes the result of a world of this finding, and updates the finding.
@@ -133,8 +139,10 @@ impl Shrinking {
                     self.shorter.clear();
                 }
             }
-            ShrinkStep::Reference => self.take_reference(result),
-            ShrinkStep::Candidate => match same {
+            // A world of a trial that was given up says nothing.
+            ShrinkStep::Reference(trial) | ShrinkStep::Candidate(trial) if !self.is_trial(trial) => {}
+            ShrinkStep::Reference(_) => self.take_reference(result),
+            ShrinkStep::Candidate(_) => match same {
                 Some(at) => {
                     self.scenario = order.scenario.clone();
                     self.shorter = without_one(&self.scenario).collect();
@@ -154,6 +162,17 @@ impl Shrinking {
         }
     }
 
+    /// Gives up the trial with this number. Results of its worlds that are still running are ignored.
+    pub(super) fn give_up_trial(&mut self, number: usize) {
+        if self.is_trial(number) {
+            self.trial = None;
+        }
+    }
+
+    fn is_trial(&self, number: usize) -> bool {
+        self.trial.as_ref().is_some_and(|trial| trial.number == number)
+    }
+
     fn take_reference(&mut self, result: WorldResult) {
         let Some(trial) = &mut self.trial else {
             return;
@@ -163,13 +182,26 @@ impl Shrinking {
             return;
         }
         let is_sound = trial.references.iter().all(|one| one.problems.is_empty());
-        let states: Vec<ObjectMap> = trial.references.iter().map(|one| one.objects.clone()).collect();
-        let expected = Expected::learn(&states, &trial.scenario.rules);
-        let points = trial.references.swap_remove(0).points;
+        let points = trial.references.first_mut().map(|one| std::mem::take(&mut one.points)).unwrap_or_default();
         trial.candidates = candidates(&self.perturbations, &self.points, &points);
-        trial.reference = Some((Arc::new(points), Arc::new(expected)));
+        let worlds: Vec<&[ObjectMap]> = trial.references.iter().map(|one| one.states.as_slice()).collect();
+        trial.reference = Some(Arc::new(Reference::learn(&trial.scenario, points, &worlds)));
         if !is_sound || trial.candidates.is_empty() {
             self.trial = None;
+        }
+    }
+}
+
+impl Trial {
+    fn new(number: usize, scenario: Scenario) -> Self {
+        Self {
+            number,
+            scenario,
+            missing_references: REFERENCES,
+            references: Vec::new(),
+            reference: None,
+            candidates: VecDeque::new(),
+            is_running: false,
         }
     }
 }

@@ -57,7 +57,11 @@ pub(crate) async fn run_all(
         };
         match joined {
             Some(Ok((id, Ok(result)))) => campaign.finish_world(id, result),
-            Some(Ok((_, Err(failure)))) => return Err(failure.into()),
+            Some(Ok((id, Err(failure)))) => {
+                if !campaign.fail_world(id) {
+                    return Err(failure.into());
+                }
+            }
             Some(Err(error)) => return Err(ProgramProblem::World { source: error.into() }),
             None => return Ok(()),
         }

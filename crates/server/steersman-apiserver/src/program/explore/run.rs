@@ -1,9 +1,12 @@
 //! Driver: an exploration from parsed flags to its exit code.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_apiserver::explore::engine::{Campaign, CampaignOptions, CampaignResult};
+use steersman_apiserver::explore::engine::{
+    Campaign, CampaignOptions, CampaignResult, ExploreReport, tell as tell_finding,
+};
 use tokio::time::Instant;
 
 use super::flags::ExploreFlags;
@@ -37,8 +40,9 @@ pub(crate) async fn run(flags: ExploreFlags) -> Outcome<bool> {
     progress.end();
     done?;
     let result = campaign.finish();
-    tell(&flags, &result, began.elapsed())?;
-    Ok(result.findings.is_empty())
+    let is_clean = result.findings.is_empty();
+    tell(&flags, result, began.elapsed())?;
+    Ok(is_clean)
 }
 
 /// A folder for the kubeconfigs and outputs of the worlds. Dropping it removes the folder.
@@ -62,27 +66,43 @@ impl Drop for WorkFolder {
     }
 }
 
-fn tell(flags: &ExploreFlags, result: &CampaignResult, took: Duration) -> Outcome {
-    let _ = took;
-    for finding in &result.findings {
-        let again = again(flags, &finding.name());
-        say(std::io::stdout(), &format!("{}: {}\n  {again}", finding.name(), finding.problem));
-        for event in &finding.events {
-            say(std::io::stdout(), &format!("   {event:?}").chars().take(300).collect::<String>());
-        }
+/// Prints the story of each finding and the summary, and writes the report.
+fn tell(flags: &ExploreFlags, result: CampaignResult, took: Duration) -> Outcome {
+    let words = |words: &[OsString]| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+    let report = ExploreReport {
+        scenario: flags.scenario.display().to_string(),
+        operator: words(&flags.command),
+        worlds: result.progress.worlds,
+        time: took,
+        points: result.points,
+        not_tried: result.not_tried,
+        varying: result.varying,
+        findings: result.findings,
+        again: again(flags, &words(&flags.command)),
+    };
+    for finding in &report.findings {
+        say(std::io::stdout(), &tell_finding(finding, &report.command_for(finding)));
+    }
+    say(std::io::stdout(), report.summary().trim_end());
+    if let Some(folder) = &flags.report {
+        let write = |name: &str, text: String| {
+            let path = folder.join(name);
+            let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
+            written.map_err(|source| ProgramProblem::Folder { path, source })
+        };
+        write("report.html", report.html())?;
+        write("junit.xml", report.junit())?;
+        let path = folder.join("report.html");
+        say(std::io::stdout(), &format!("The report is {}.", path.display()));
     }
     Ok(())
 }
 
-/// Returns the command that tries a finding again.
-fn again(flags: &ExploreFlags, name: &str) -> String {
-    let mut words = vec!["steersman-apiserver explore --scenario".to_owned(), shell_word(flags.scenario.as_os_str())];
-    if flags.play {
-        words.push("--play".to_owned());
-    }
-    words.push(format!("--only {name} --"));
-    words.extend(flags.command.iter().map(|word| shell_word(word)));
-    words.join(" ")
+/// Returns the command that tries a finding again, with `{name}` in place of its name.
+fn again(flags: &ExploreFlags, command: &str) -> String {
+    let scenario = shell_word(flags.scenario.as_os_str());
+    let play = if flags.play { " --play" } else { "" };
+    format!("steersman-apiserver explore --scenario {scenario}{play} --only {{name}} -- {command}")
 }
 
 /// Returns a word as a shell reads it: in quotes if it has other characters than those of plain paths and flags.

@@ -1,0 +1,40 @@
+//! Machine: what undisturbed worlds of a scenario did, with which each other world is compared.
+
+use crate::object_id::ObjectMap;
+use crate::points::ReferencePoints;
+use crate::scenario::Scenario;
+use crate::state::Expected;
+
+/// What undisturbed worlds of a scenario did.
+#[derive(Debug)]
+pub struct Reference {
+    /// The points.
+    pub points: ReferencePoints,
+    /// The states that the operator reached: one for each step [`Quiet`](crate::Step::Quiet), and that of the end.
+    pub states: Vec<Expected>,
+}
+
+impl Reference {
+    /// Learns from the states of undisturbed worlds, and from the points of one of them.
+    #[must_use]
+    pub fn learn(scenario: &Scenario, points: ReferencePoints, worlds: &[&[ObjectMap]]) -> Self {
+        let many = worlds.iter().map(|states| states.len()).min().unwrap_or_default();
+        let states = (0..many).map(|at| {
+            let runs: Vec<ObjectMap> = worlds.iter().filter_map(|states| states.get(at).cloned()).collect();
+            Expected::learn(&runs, &scenario.rules)
+        });
+        Self {
+            points,
+            states: states.collect(),
+        }
+    }
+
+    /// Describes the parts that differ from run to run, so that they are not compared.
+    #[must_use]
+    pub fn varying(&self) -> Vec<String> {
+        let mut all: Vec<String> = self.states.iter().flat_map(Expected::varying).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}

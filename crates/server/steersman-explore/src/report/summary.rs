@@ -1,0 +1,95 @@
+//! Machine: prints the summary of a report for a terminal.
+
+use super::explore_report::{ExploreReport, PointCounts};
+use super::kinds::counts_by_kind;
+use crate::story::{count, one_line, sentence_of};
+
+/// The number of parts that vary from run to run, or of points that were not tried, that a summary names.
+const MOST_NAMED: usize = 3;
+
+impl ExploreReport {
+    /// Returns a few lines for a terminal: the numbers, and each finding by its name and as one sentence.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut lines = vec![format!("{}: {}", one_line(&self.scenario), self.verdict())];
+        lines.extend(self.numbers().into_iter().map(|line| format!("  {line}")));
+        for finding in &self.findings {
+            lines.push(String::new());
+            lines.push(finding.name());
+            lines.push(format!("  {}", sentence_of(finding)));
+            let command = one_line(&self.command_for(finding));
+            if !command.is_empty() {
+                lines.push(format!("  repeat it with: {command}"));
+            }
+        }
+        lines.push(String::new());
+        lines.join("\n")
+    }
+
+    /// Returns the number of findings, of worlds and of seconds as one sentence.
+    pub(crate) fn verdict(&self) -> String {
+        let found = match self.findings.len() {
+            0 if self.worlds == 0 => return "nothing was explored".to_owned(),
+            0 => "nothing found".to_owned(),
+            number => count(number, "finding", "findings"),
+        };
+        let worlds = count(self.worlds, "world", "worlds");
+        format!(
+            "{found} in {worlds} within {:.1} s",
+            self.time.as_secs_f64()
+        )
+    }
+
+    /// Returns the numbers of points as sentences.
+    pub(crate) fn numbers(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let counts = PointCounts::of(&self.points);
+        let planned = count(self.planned(), "planned point", "planned points");
+        lines.push(format!("{} of {planned} tried", counts.tried));
+        if counts.not_reached > 0 {
+            lines.push(format!(
+                "{} not reached by the operator",
+                count(counts.not_reached, "point was", "points were")
+            ));
+        }
+        if counts.no_effect > 0 {
+            let kinds = counts_by_kind(self)
+                .into_iter()
+                .filter(|(_, counts)| counts.no_effect > 0);
+            let kinds: Vec<String> = kinds
+                .map(|(kind, counts)| format!("{kind} {}", counts.no_effect))
+                .collect();
+            let points = count(counts.no_effect, "perturbation", "perturbations");
+            lines.push(format!("{points} without effect: {}", kinds.join(", ")));
+        }
+        if !self.not_tried.is_empty() {
+            let points = count(self.not_tried.len(), "point was", "points were");
+            lines.push(format!(
+                "{points} not tried, because the budget ended: {}",
+                first_of(&self.not_tried)
+            ));
+        }
+        if !self.varying.is_empty() {
+            let parts = count(self.varying.len(), "part varies", "parts vary");
+            lines.push(format!(
+                "{parts} from run to run, where values are not compared: {}",
+                first_of(&self.varying)
+            ));
+        }
+        lines
+    }
+}
+
+fn first_of(texts: &[String]) -> String {
+    let named: Vec<String> = texts
+        .iter()
+        .take(MOST_NAMED)
+        .map(|text| one_line(text))
+        .collect();
+    let more = if texts.len() > MOST_NAMED {
+        ", …"
+    } else {
+        ""
+    };
+    format!("{}{more}", named.join(", "))
+}

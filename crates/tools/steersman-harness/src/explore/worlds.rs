@@ -1,0 +1,164 @@
+//! Driver: runs the worlds of an exploration on threads, each world with a runtime of its own.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use serde_json::Value;
+use steersman_cache::CacheOptions;
+use steersman_testenv::apiserver::explore::engine::{
+    Campaign, ExploreReport, NextWorld, WorldOrder, WorldResult,
+};
+use steersman_testenv::apiserver::explore::{ExploreError, run_world};
+use steersman_webhook::WebhookServer;
+use tokio::time::Instant;
+
+use super::manager_host::ManagerHost;
+use super::scenario::Scenario;
+use crate::called_webhooks;
+use crate::error::{BoxError, HarnessError};
+use crate::explore_failure::ExploreFailure;
+use crate::running_operator::Declare;
+
+/// The operator that is explored.
+pub(crate) struct ExploredOperator {
+    pub(crate) declare: Declare,
+    pub(crate) cache: CacheOptions,
+    pub(crate) webhooks: Option<WebhookServer>,
+    pub(crate) definitions: Vec<Value>,
+}
+
+/// What the threads of an exploration share.
+struct Exploration {
+    operator: ExploredOperator,
+    make_server: Arc<dyn Fn() -> steersman_testenv::apiserver::ApiServer + Send + Sync>,
+    state: Mutex<ExplorationState>,
+    /// Notifies the threads that a world has ended.
+    changed: Condvar,
+    began: Instant,
+}
+
+struct ExplorationState {
+    campaign: Option<Campaign>,
+    failed: Option<BoxError>,
+}
+
+/// Explores an operator. Returns the report if nothing was found.
+pub(crate) fn explore(mut operator: ExploredOperator, scenario: Scenario) -> Result<ExploreReport, HarnessError> {
+    if let Some(mistake) = &scenario.mistake {
+        return Err(HarnessError::Explore(format!("the scenario {}: {mistake}", scenario.name).into()));
+    }
+    let (name, options) = (scenario.name.clone(), scenario.options.clone());
+    let make_server = Arc::clone(&scenario.make_server);
+    let definitions = std::mem::take(&mut operator.definitions);
+    let campaign = Campaign::new(scenario.build(definitions), options);
+    let exploration = Exploration {
+        operator,
+        make_server,
+        state: Mutex::new(ExplorationState {
+            campaign: Some(campaign),
+            failed: None,
+        }),
+        changed: Condvar::new(),
+        began: Instant::now(),
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| exploration.run());
+        }
+    });
+    let time = exploration.began.elapsed();
+    let state = exploration.state.into_inner();
+    if let Some(failed) = state.failed {
+        return Err(HarnessError::Explore(failed));
+    }
+    let report = report(&name, state.campaign, time);
+    if report.findings.is_empty() {
+        Ok(report)
+    } else {
+        let report = Box::new(report);
+        Err(HarnessError::Explored(ExploreFailure { report }))
+    }
+}
+
+fn report(name: &str, campaign: Option<Campaign>, time: Duration) -> ExploreReport {
+    let Some(result) = campaign.map(Campaign::finish) else {
+        return ExploreReport::default();
+    };
+    ExploreReport {
+        scenario: name.to_owned(),
+        operator: name.to_owned(),
+        worlds: result.progress.worlds,
+        time,
+        points: result.points,
+        not_tried: result.not_tried,
+        varying: result.varying,
+        findings: result.findings,
+        again: "Scenario::only(\"{name}\")".to_owned(),
+    }
+}
+
+impl Exploration {
+    /// Runs worlds until none is left.
+    fn run(&self) {
+        loop {
+            let order = {
+                let mut state = self.state.lock();
+                loop {
+                    if state.failed.is_some() {
+                        return;
+                    }
+                    let Some(campaign) = &mut state.campaign else {
+                        return;
+                    };
+                    match campaign.next_world(self.began.elapsed()) {
+                        NextWorld::Run(order) => break order,
+                        NextWorld::Wait => self.changed.wait(&mut state),
+                        NextWorld::Done => {
+                            self.changed.notify_all();
+                            return;
+                        }
+                    }
+                }
+            };
+            let id = order.id;
+            let done = self.run_world(*order);
+            let mut state = self.state.lock();
+            match (done, &mut state.campaign) {
+                (Ok(result), Some(campaign)) => campaign.finish_world(id, result),
+                (Err(error), campaign) => {
+                    let goes_on = campaign.as_mut().is_some_and(|campaign| campaign.fail_world(id));
+                    if !goes_on {
+                        state.failed.get_or_insert(error);
+                    }
+                }
+                (Ok(_), None) => {}
+            }
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Runs one world on a runtime with a paused clock. Dropping the runtime ends all tasks of the world.
+    fn run_world(&self, order: WorldOrder) -> Result<WorldResult, BoxError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+        runtime.block_on(async {
+            let server = (self.make_server)();
+            let operator = &self.operator;
+            let host = ManagerHost::new(server.clone(), Arc::clone(&operator.declare), operator.cache.clone());
+            if let Some(webhooks) = &operator.webhooks {
+                for definition in order.scenario.initial.iter().filter(|one| one["kind"] == "CustomResourceDefinition") {
+                    let refused = |source| ExploreError::Initial {
+                        object: definition["metadata"]["name"].to_string(),
+                        source: Box::new(source),
+                    };
+                    server.install_crd(definition.clone()).map_err(refused)?;
+                }
+                called_webhooks::call(&server, webhooks)?;
+            }
+            Ok(run_world(order, server, Arc::new(host)).await?)
+        })
+    }
+}
