@@ -16,6 +16,7 @@ mod failover;
 mod production;
 mod namespaces;
 mod settled;
+mod explore;
 mod webhooks;
 #[cfg(unix)]
 mod walk;
