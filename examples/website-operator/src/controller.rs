@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use steersman::client::ReadConsistency;
 use steersman::client::finalizer::{self, FinalizerStage};
+use steersman::controller::Primary;
+use steersman::controller::handler::{EventHandler, Requests};
 use steersman::desired::{ChildState, SetOutcome};
 use steersman::events::NewEvent;
+use steersman::informer::Event;
 use steersman::k8s_openapi::api::core::v1::ConfigMap;
 use steersman::object::Object as _;
 use steersman::status_conditions::{self, HasConditions as _, READY};
 use steersman::{
-    Action, Client, Context, Controller, Error, Manager, Reconciler, Request, Watch, client,
-    indexed, predicate, report,
+    Action, Client, Context, Controller, Error, Manager, ObjectKey, Reconciler, Request, Watch,
+    client, indexed, predicate, report,
 };
 
 use crate::children::{self, NEED_USER, PAGES_MISSING, Progress, REFUSED, SERVED};
@@ -28,6 +31,9 @@ const BY_PAGES: &str = "spec.pages";
 
 /// Reconciles each website into a copy of its pages, web servers and a Service.
 struct WebsiteReconciler;
+
+/// Requests the sites whose entries in the directory were added, changed or removed.
+struct ChangedEntries;
 
 /// Declares the controller: its watches, and the requests that their events cause.
 ///
@@ -48,10 +54,36 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
         ))
         // A change of the pages concerns each site that names them.
         .watch(Watch::of::<ConfigMap>(indexed(BY_PAGES)))
+        // A user may change the directory: a site whose entry is lost is entered again, and the entry of a site that is
+        // gone is removed.
+        .watch(Watch::of::<ConfigMap>(ChangedEntries))
         .max_concurrent_reconciles(4)
         .build(WebsiteReconciler)?;
     // ANCHOR_END: watches
     manager.add_controller(controller)
+}
+
+// ===== impl ChangedEntries =====
+
+impl EventHandler<ConfigMap, Primary<Website>> for ChangedEntries {
+    fn handle(&self, event: &Event<ConfigMap>, requests: &mut Requests<Request>) {
+        let states = [event.old(), event.current()];
+        let [old, current] = states.map(|entry| entry.map(|entry| entry.object()));
+        for (state, other) in [(&old, &current), (&current, &old)] {
+            let Some(directory) = state
+                .as_ref()
+                .filter(|state| state.key().name() == DIRECTORY)
+            else {
+                continue;
+            };
+            let others = other.as_ref().and_then(|other| other.data.as_ref());
+            for (name, address) in directory.data.iter().flatten() {
+                if others.and_then(|others| others.get(name)) != Some(address) {
+                    requests.add(directory.key().sibling(name).into());
+                }
+            }
+        }
+    }
 }
 
 // ===== impl WebsiteReconciler =====
@@ -60,6 +92,10 @@ impl Reconciler for WebsiteReconciler {
     async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
         let client = ctx.client();
         let Some(site) = client.get_opt::<Website>(&request.key).await? else {
+            let directory = request.key.sibling(DIRECTORY);
+            if let Some(directory) = client.get_opt::<ConfigMap>(&directory).await? {
+                leave(client, &directory, &request.key).await?;
+            }
             return Ok(Action::done());
         };
         match finalizer::stage(&site, FINALIZER) {
@@ -147,21 +183,33 @@ async fn enter_directory(client: &Client, site: &Website) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the site from the directory first, so that users are not sent to Pods that are being deleted.
+/// Removes the entry of a site from the directory, if there is one.
+async fn leave(client: &Client, directory: &ConfigMap, site: &ObjectKey) -> Result<(), Error> {
+    let mut names = directory.data.iter().flatten().map(|(name, _)| name);
+    if names.all(|name| name != site.name()) {
+        return Ok(());
+    }
+    let change = |directory: &mut ConfigMap| {
+        if let Some(entries) = &mut directory.data {
+            entries.remove(site.name());
+        }
+    };
+    let left = client.modify(directory, change).await;
+    ignore_gone(left.map(drop))?;
+    Ok(())
+}
+
+/// Removes the site from the directory first, so that users are not sent to Pods that are being
+/// deleted.
 ///
-/// It reads from the server. The cache has the writes of this process, but it may lack the writes of an earlier process
-/// of the operator, and after the finalizer is removed no further reconcile follows.
+/// It reads from the server. The cache has the writes of this process, but it may lack the writes
+/// of an earlier process of the operator, and after the finalizer is removed no further reconcile
+/// follows.
 async fn clean_up(client: &Client, site: &Website) -> Result<Action, Error> {
     let key = site.key();
     let directory = key.sibling(DIRECTORY);
     if let Some(directory) = client.live().get_opt::<ConfigMap>(&directory).await? {
-        let leave = |directory: &mut ConfigMap| {
-            if let Some(entries) = &mut directory.data {
-                entries.remove(key.name());
-            }
-        };
-        let left = client.modify(&directory, leave).await;
-        ignore_gone(left.map(drop))?;
+        leave(client, &directory, &key).await?;
     }
     // The garbage collector would do this later, but a bare API server has none.
     let client = &client.read_consistency(ReadConsistency::None);

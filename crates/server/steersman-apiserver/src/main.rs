@@ -60,7 +60,11 @@ fn act(called: CalledAs, arguments: Vec<OsString>) -> Outcome<ExitCode> {
 fn explore(arguments: Vec<OsString>) -> Outcome<ExitCode> {
     let explored = program::run_explore(program::ExploreFlags::parse_from(arguments));
     let is_clean = wait(Builder::new_multi_thread(), explored)?;
-    Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if is_clean {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 #[cfg(not(unix))]

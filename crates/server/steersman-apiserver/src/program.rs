@@ -26,9 +26,9 @@ pub(crate) use called_as::CalledAs;
 pub(crate) use flags::ServerFlags;
 pub(crate) use problem::{Outcome, ProgramProblem, chain};
 
+pub(crate) use etcd::run as run_etcd;
 #[cfg(unix)]
 pub(crate) use explore::{ExploreFlags, run as run_explore};
-pub(crate) use etcd::run as run_etcd;
 pub(crate) use kube_apiserver::run as run_kube_apiserver;
 pub(crate) use kubectl::run as run_kubectl;
 pub(crate) use run::run;

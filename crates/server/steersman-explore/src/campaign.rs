@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use shrinking::{Shrinking, ShrinkStep};
+use shrinking::{ShrinkStep, Shrinking};
 
 use crate::finding::{Finding, Problem};
 use crate::object_id::ObjectMap;
@@ -53,6 +53,9 @@ pub struct WorldOrder {
     pub perturbations: Vec<Perturbation>,
     /// What undisturbed worlds did; `None` for the reference itself.
     pub reference: Option<Arc<Reference>>,
+    /// The seed of the server's uids and generated names. References have different seeds, so that it is learned which
+    /// fields depend on them.
+    pub seed: u64,
 }
 
 /// What a world did.
@@ -145,14 +148,17 @@ struct WorldPlan {
     scenario: Scenario,
     perturbations: Vec<Perturbation>,
     reference: Option<Arc<Reference>>,
+    seed: u64,
 }
 
 impl WorldPlan {
-    fn undisturbed(scenario: Scenario) -> Self {
+    /// `missing` is the number of undisturbed worlds that follow.
+    fn undisturbed(scenario: Scenario, missing: usize) -> Self {
         Self {
             scenario,
             perturbations: Vec::new(),
             reference: None,
+            seed: missing as u64,
         }
     }
 }
@@ -187,7 +193,7 @@ impl Campaign {
     pub fn next_world(&mut self, elapsed: Duration) -> NextWorld {
         if self.missing_references > 0 {
             self.missing_references -= 1;
-            let world = WorldPlan::undisturbed(self.scenario.clone());
+            let world = WorldPlan::undisturbed(self.scenario.clone(), self.missing_references);
             return self.run(Purpose::Reference, world);
         }
         let Some(reference) = self.reference.clone() else {
@@ -219,6 +225,7 @@ impl Campaign {
                     scenario: self.scenario.clone(),
                     perturbations,
                     reference: Some(reference),
+                    seed: 0,
                 };
                 self.run(Purpose::Point, world)
             }
@@ -290,6 +297,7 @@ impl Campaign {
             scenario: world.scenario,
             perturbations: world.perturbations,
             reference: world.reference,
+            seed: world.seed,
         };
         self.next_id += 1;
         self.running.insert(order.id, (purpose, order.clone()));
@@ -309,13 +317,28 @@ impl Campaign {
         if self.references.len() < REFERENCES {
             return;
         }
-        let worlds: Vec<&[ObjectMap]> = self.references.iter().map(|one| one.states.as_slice()).collect();
+        let worlds: Vec<&[ObjectMap]> = self
+            .references
+            .iter()
+            .map(|one| one.states.as_slice())
+            .collect();
         let mut reference = Reference::learn(&self.scenario, ReferencePoints::default(), &worlds);
         self.result.varying = reference.varying();
-        let broken = self.references.iter().position(|one| !one.problems.is_empty());
+        let broken = self
+            .references
+            .iter()
+            .position(|one| !one.problems.is_empty());
         let first = self.references.swap_remove(broken.unwrap_or(0));
-        let repeated = self.references.iter().filter(|one| !one.problems.is_empty()).count();
-        let writes = first.points.writes.iter().map(|write| write.point.to_string());
+        let repeated = self
+            .references
+            .iter()
+            .filter(|one| !one.problems.is_empty())
+            .count();
+        let writes = first
+            .points
+            .writes
+            .iter()
+            .map(|write| write.point.to_string());
         self.result.writes = writes.collect();
         if let Some(problem) = first.problems.into_iter().next() {
             // An operator that fails undisturbed has no reference, so nothing else can be tried.
@@ -334,7 +357,12 @@ impl Campaign {
         let singles = match &self.options.only {
             Some(only) if only.is_empty() => Vec::new(),
             Some(only) => vec![only.clone()],
-            None => reference.points.perturbations(&self.scenario).into_iter().map(|one| vec![one]).collect(),
+            None => reference
+                .points
+                .perturbations(&self.scenario)
+                .into_iter()
+                .map(|one| vec![one])
+                .collect(),
         };
         self.result.progress.planned += singles.len();
         self.queue = singles.into();
@@ -358,15 +386,19 @@ impl Campaign {
             return;
         };
         let key = (kinds_of(&order.perturbations), problem.signature());
-        let known = self.result.findings.iter_mut().find(|known| {
-            (kinds_of(&known.perturbations), known.problem.signature()) == key
-        });
+        let known = self
+            .result
+            .findings
+            .iter_mut()
+            .find(|known| (kinds_of(&known.perturbations), known.problem.signature()) == key);
         if let Some(known) = known {
             known.also.push(join(&order.perturbations));
             return;
         }
         let shrinks = self.shrinking.len() < MOST_SHRUNK && self.options.only.is_none();
-        self.shrinking.push(Shrinking::new(&self.scenario, order, &result.events, shrinks, REPEATS));
+        self.shrinking.push(Shrinking::new(
+            &self.scenario, order, &result.events, shrinks, REPEATS,
+        ));
         self.result.findings.push(Finding {
             perturbations: order.perturbations.clone(),
             problem,
@@ -385,7 +417,8 @@ impl Campaign {
         };
         let found = |one: &Perturbation| {
             let mut points = self.result.points.iter();
-            points.any(|point| point.outcome == PointOutcome::Found && point.perturbations == [*one])
+            points
+                .any(|point| point.outcome == PointOutcome::Found && point.perturbations == [*one])
         };
         let singles = reference.points.perturbations(&self.scenario).into_iter();
         let singles: Vec<Perturbation> = singles
@@ -421,5 +454,8 @@ fn like(points: &ReferencePoints, perturbation: &Perturbation, point: &Point) ->
         points.writes.iter().map(|write| &write.point).collect()
     };
     let numbered = all.into_iter().enumerate().rev();
-    numbered.filter(|(_, other)| point.is_like(other)).map(|(at, _)| at + 1).collect()
+    numbered
+        .filter(|(_, other)| point.is_like(other))
+        .map(|(at, _)| at + 1)
+        .collect()
 }

@@ -48,7 +48,12 @@ impl FieldPattern {
                             "*" => PatternStep::Every,
                             index => match index.parse() {
                                 Ok(number) => PatternStep::Item(number),
-                                Err(_) => return failed("a bracket has neither a number, nor *, nor a quoted name", rest),
+                                Err(_) => {
+                                    return failed(
+                                        "a bracket has neither a number, nor *, nor a quoted name",
+                                        rest,
+                                    );
+                                }
                             },
                         };
                         (step, after)
@@ -74,7 +79,11 @@ impl FieldPattern {
         if steps.is_empty() {
             return Err("the path names no field".to_owned());
         }
-        let text = text.trim().trim_start_matches('$').trim_start_matches('.').to_owned();
+        let text = text
+            .trim()
+            .trim_start_matches('$')
+            .trim_start_matches('.')
+            .to_owned();
         Ok(Self { text, steps })
     }
 
@@ -83,7 +92,10 @@ impl FieldPattern {
     pub fn find<'a>(&self, object: &'a Value) -> Vec<(String, &'a Value)> {
         let mut found = vec![(String::new(), object)];
         for step in &self.steps {
-            found = found.into_iter().flat_map(|(path, value)| step.below(&path, value)).collect();
+            found = found
+                .into_iter()
+                .flat_map(|(path, value)| step.below(&path, value))
+                .collect();
         }
         found
     }
@@ -105,19 +117,26 @@ impl PatternStep {
         match (self, value) {
             (Self::Member(name), Value::Object(members)) => {
                 let member = members.get(name);
-                member.map(|member| (join_member(path, name), member)).into_iter().collect()
+                member
+                    .map(|member| (join_member(path, name), member))
+                    .into_iter()
+                    .collect()
             }
             (Self::Item(at), Value::Array(items)) => {
                 let item = items.get(*at);
-                item.map(|item| (format!("{path}[{at}]"), item)).into_iter().collect()
+                item.map(|item| (format!("{path}[{at}]"), item))
+                    .into_iter()
+                    .collect()
             }
             (Self::Every, Value::Object(members)) => {
                 let all = members.iter();
-                all.map(|(name, member)| (join_member(path, name), member)).collect()
+                all.map(|(name, member)| (join_member(path, name), member))
+                    .collect()
             }
             (Self::Every, Value::Array(items)) => {
                 let all = items.iter().enumerate();
-                all.map(|(at, item)| (format!("{path}[{at}]"), item)).collect()
+                all.map(|(at, item)| (format!("{path}[{at}]"), item))
+                    .collect()
             }
             _ => Vec::new(),
         }
@@ -184,13 +203,18 @@ mod tests {
     fn found(path: &str, object: &Value) -> Vec<String> {
         let pattern = FieldPattern::parse(path).unwrap();
         let found = pattern.find(object).into_iter();
-        found.map(|(path, value)| format!("{path}={value}")).collect()
+        found
+            .map(|(path, value)| format!("{path}={value}"))
+            .collect()
     }
 
     #[test]
     fn a_path_finds_members_items_and_all_of_them() {
         let object = json!({"spec": {"ports": [{"port": 1}, {"port": 2}, {}]}, "data": {"a.b": 3}});
-        assert_eq!(found("spec.ports[1].port", &object), ["spec.ports[1].port=2"]);
+        assert_eq!(
+            found("spec.ports[1].port", &object),
+            ["spec.ports[1].port=2"]
+        );
         let all = ["spec.ports[0].port=1", "spec.ports[1].port=2"];
         assert_eq!(found(".spec.ports[*].port", &object), all);
         assert_eq!(found("$.data[\"a.b\"]", &object), ["data[\"a.b\"]=3"]);
@@ -211,10 +235,22 @@ mod tests {
     fn an_error_names_the_offset() {
         for (path, why) in [
             ("", "the path names no field"),
-            ("a..b", "a member has no name at offset 1 of the path \"a..b\""),
-            ("a[b]", "a bracket has neither a number, nor *, nor a quoted name at offset 1 of the path \"a[b]\""),
-            ("a[0", "a bracket has no end at offset 1 of the path \"a[0\""),
-            ("a[\"b", "a quote has no end at offset 1 of the path \"a[\\\"b\""),
+            (
+                "a..b",
+                "a member has no name at offset 1 of the path \"a..b\"",
+            ),
+            (
+                "a[b]",
+                "a bracket has neither a number, nor *, nor a quoted name at offset 1 of the path \"a[b]\"",
+            ),
+            (
+                "a[0",
+                "a bracket has no end at offset 1 of the path \"a[0\"",
+            ),
+            (
+                "a[\"b",
+                "a quote has no end at offset 1 of the path \"a[\\\"b\"",
+            ),
         ] {
             assert_eq!(FieldPattern::parse(path).unwrap_err(), why);
         }

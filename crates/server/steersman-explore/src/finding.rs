@@ -109,7 +109,8 @@ impl Problem {
     pub(crate) fn signature(&self) -> String {
         let about = match self {
             Self::WrongState { differences, .. } => {
-                let objects: Vec<String> = differences.iter().map(StateDifference::signature).collect();
+                let objects: Vec<String> =
+                    differences.iter().map(StateDifference::signature).collect();
                 objects.join("; ")
             }
             Self::NotQuiet { .. } => String::new(),
@@ -131,36 +132,69 @@ impl std::fmt::Display for Problem {
     /// Prints one sentence without a full stop.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::WrongState { quiet_step, differences } => {
-                let objects: Vec<String> = differences.iter().map(StateDifference::signature).collect();
+            Self::WrongState {
+                quiet_step,
+                differences,
+            } => {
+                let objects: Vec<String> =
+                    differences.iter().map(StateDifference::signature).collect();
                 let objects = objects.join("; ");
                 match quiet_step {
-                    None => write!(f, "the final state differs from the undisturbed run: {objects}"),
+                    None => write!(
+                        f,
+                        "the final state differs from the undisturbed run: {objects}"
+                    ),
                     Some(step) => {
                         let number = step + 1;
-                        write!(f, "the state at quiet step {number} differs from the undisturbed run: {objects}")
+                        write!(
+                            f,
+                            "the state at quiet step {number} differs from the undisturbed run: {objects}"
+                        )
                     }
                 }
             }
             Self::NotQuiet { last_writes } => {
                 let last = last_writes.last().map_or("nothing", String::as_str);
-                write!(f, "the operator does not become quiet; its last write is {last}")
+                write!(
+                    f,
+                    "the operator does not become quiet; its last write is {last}"
+                )
             }
             Self::SettledWrites(writes) => {
-                write!(f, "a restart writes although all is settled: {}", writes.join(", "))
+                write!(
+                    f,
+                    "a restart writes although all is settled: {}",
+                    writes.join(", ")
+                )
             }
-            Self::BrokenRule { name, why, after_write } => match after_write {
-                Some(number) => write!(f, "the rule {name:?} does not hold after write {number}: {why}"),
+            Self::BrokenRule {
+                name,
+                why,
+                after_write,
+            } => match after_write {
+                Some(number) => write!(
+                    f,
+                    "the rule {name:?} does not hold after write {number}: {why}"
+                ),
                 None => write!(f, "the rule {name:?} does not hold at the end: {why}"),
             },
             Self::ChangedConstant { object, field, .. } => {
-                write!(f, "{field} of {object} has changed, and must stay as it was first set")
+                write!(
+                    f,
+                    "{field} of {object} has changed, and must stay as it was first set"
+                )
             }
             Self::Exit { how, .. } => write!(f, "the operator ended by itself: {how}"),
-            Self::Forbidden(request) => write!(f, "the operator lacks the permission for {request}"),
+            Self::Forbidden(request) => {
+                write!(f, "the operator lacks the permission for {request}")
+            }
             Self::Leftovers(objects) => {
                 let objects: Vec<String> = objects.iter().map(ObjectId::to_string).collect();
-                write!(f, "a deleted namespace leaves objects behind: {}", objects.join(", "))
+                write!(
+                    f,
+                    "a deleted namespace leaves objects behind: {}",
+                    objects.join(", ")
+                )
             }
         }
     }

@@ -123,10 +123,15 @@ pub enum WorldAction {
 impl Gate {
     /// Creates the gate of a world with these perturbations, and the actions with which the world begins.
     #[must_use]
-    pub fn new(perturbations: &[Perturbation], reference: Option<&ReferencePoints>) -> (Self, Vec<WorldAction>) {
+    pub fn new(
+        perturbations: &[Perturbation],
+        reference: Option<&ReferencePoints>,
+    ) -> (Self, Vec<WorldAction>) {
         let armed = perturbations.iter().map(|perturbation| ArmedPerturbation {
             perturbation: *perturbation,
-            point: reference.and_then(|points| points.point(perturbation)).cloned(),
+            point: reference
+                .and_then(|points| points.point(perturbation))
+                .cloned(),
             has_happened: false,
         });
         let mut gate = Self {
@@ -177,13 +182,17 @@ impl Gate {
             match perturbation.kind {
                 PerturbationKind::CrashBeforeWrite => {
                     self.dead.insert(request.process);
-                    actions.push(tell(format!("the operator is killed before {write} is carried out")));
+                    actions.push(tell(format!(
+                        "the operator is killed before {write} is carried out"
+                    )));
                     actions.push(WorldAction::Kill(request.process));
                     verdict = Arrival::Drop;
                 }
                 PerturbationKind::Refuse => {
                     let code = u16::try_from(perturbation.detail).unwrap_or(500);
-                    actions.push(tell(format!("{write} is not carried out, and answered {code}")));
+                    actions.push(tell(format!(
+                        "{write} is not carried out, and answered {code}"
+                    )));
                     verdict = Arrival::Refuse(code);
                 }
                 PerturbationKind::LateWatch => {
@@ -206,9 +215,16 @@ impl Gate {
                 _ => at_end.push(perturbation),
             }
         }
-        if matches!(verdict, Arrival::Pass | Arrival::PassAsOf(_) | Arrival::Wait) {
+        if matches!(
+            verdict,
+            Arrival::Pass | Arrival::PassAsOf(_) | Arrival::Wait
+        ) {
             let sequence = request.sequence;
-            self.in_flight.push(InFlight { sequence, number, at_end });
+            self.in_flight.push(InFlight {
+                sequence,
+                number,
+                at_end,
+            });
         }
         (rule(actions, verdict), Some(number))
     }
@@ -222,10 +238,21 @@ impl Gate {
         change: Option<&ObjectChange>,
         revision: u64,
     ) -> Ruling<Departure> {
-        let at = self.in_flight.iter().position(|one| one.sequence == request.sequence);
-        let Some(InFlight { number, at_end, .. }) = at.map(|at| self.in_flight.swap_remove(at)) else {
+        let at = self
+            .in_flight
+            .iter()
+            .position(|one| one.sequence == request.sequence);
+        let Some(InFlight { number, at_end, .. }) = at.map(|at| self.in_flight.swap_remove(at))
+        else {
             let is_dead = self.dead.contains(&request.process);
-            return rule(Vec::new(), if is_dead { Departure::Drop } else { Departure::Answer });
+            return rule(
+                Vec::new(),
+                if is_dead {
+                    Departure::Drop
+                } else {
+                    Departure::Answer
+                },
+            );
         };
         let mut actions = Vec::new();
         let mut verdict = Departure::Answer;
@@ -259,7 +286,9 @@ impl Gate {
                 }
                 PerturbationKind::CrashAfterRead => {
                     self.dead.insert(request.process);
-                    actions.push(tell(format!("the operator is killed after {point} was answered")));
+                    actions.push(tell(format!(
+                        "the operator is killed after {point} was answered"
+                    )));
                     actions.push(WorldAction::Kill(request.process));
                     verdict = Departure::Drop;
                 }
@@ -276,12 +305,18 @@ impl Gate {
                     actions.push(WorldAction::ExpireWatches);
                 }
                 PerturbationKind::ServerRestart => {
-                    actions.push(tell(format!("after {point} the server restarts, without its history")));
+                    actions.push(tell(format!(
+                        "after {point} the server restarts, without its history"
+                    )));
                     actions.push(WorldAction::RestartServer);
                 }
                 PerturbationKind::Interfere => {
                     if let Some(change) = change {
-                        let what = if change.before.is_some() { "restores it as it was" } else { "deletes it" };
+                        let what = if change.before.is_some() {
+                            "restores it as it was"
+                        } else {
+                            "deletes it"
+                        };
                         actions.push(tell(format!("after {point} a user {what}: {}", change.id)));
                         actions.push(WorldAction::Undo(change.id.clone()));
                     }
@@ -298,7 +333,9 @@ impl Gate {
                 PerturbationKind::NamespaceDeleted => {
                     if let Some(change) = change {
                         let namespace = change.id.namespace.clone();
-                        actions.push(tell(format!("after {point} a user deletes the namespace {namespace}")));
+                        actions.push(tell(format!(
+                            "after {point} a user deletes the namespace {namespace}"
+                        )));
                         actions.push(WorldAction::DeleteNamespace(namespace));
                     }
                 }
@@ -319,7 +356,9 @@ impl Gate {
     pub fn become_quiet(&mut self) -> Vec<WorldAction> {
         let mut actions = Vec::new();
         if let Some((_, process)) = self.in_hand.take() {
-            actions.push(tell(format!("process {process} continues, and its write arrives")));
+            actions.push(tell(format!(
+                "process {process} continues, and its write arrives"
+            )));
             actions.push(WorldAction::Continue(process));
         }
         if self.is_silent {
@@ -375,7 +414,10 @@ impl Gate {
 
     fn end_silence(&mut self) -> Vec<WorldAction> {
         (self.is_silent, self.as_of) = (false, None);
-        vec![tell("the watches deliver what they held back"), WorldAction::ResumeWatches]
+        vec![
+            tell("the watches deliver what they held back"),
+            WorldAction::ResumeWatches,
+        ]
     }
 
     fn throttle(&mut self, request: &OperatorRequest) -> Option<Arrival> {

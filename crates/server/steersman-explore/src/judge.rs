@@ -52,7 +52,14 @@ impl Judge {
             if let Some(why) = rule.broken_by(objects) {
                 let (name, why) = (rule.name().to_owned(), format!("{why}: {}", rule.text()));
                 let after_write = Some(number);
-                add(&mut self.problems, Problem::BrokenRule { name, why, after_write });
+                add(
+                    &mut self.problems,
+                    Problem::BrokenRule {
+                        name,
+                        why,
+                        after_write,
+                    },
+                );
             }
         }
         if let Some(change) = change {
@@ -107,22 +114,38 @@ impl Judge {
         }
         let all = Value::Array(objects.values().cloned().collect());
         let rules = &self.scenario.rules;
-        let finally = if quiet_step.is_none() { rules.finally.as_slice() } else { &[] };
+        let finally = if quiet_step.is_none() {
+            rules.finally.as_slice()
+        } else {
+            &[]
+        };
         for rule in rules.always.iter().chain(finally) {
             if let Some(why) = rule.broken_by(&all) {
                 let (name, why) = (rule.name().to_owned(), format!("{why}: {}", rule.text()));
                 let after_write = None;
-                wrong.push(Problem::BrokenRule { name, why, after_write });
+                wrong.push(Problem::BrokenRule {
+                    name,
+                    why,
+                    after_write,
+                });
             }
         }
-        let states = self.reference.as_ref().map(|reference| reference.states.as_slice());
+        let states = self
+            .reference
+            .as_ref()
+            .map(|reference| reference.states.as_slice());
         let expected = states.and_then(|states| match quiet_step {
             Some(step) => states.get(step),
             None => states.last(),
         });
-        let differences = expected.map(|expected| expected.differences(objects)).unwrap_or_default();
+        let differences = expected
+            .map(|expected| expected.differences(objects))
+            .unwrap_or_default();
         if !differences.is_empty() {
-            wrong.push(Problem::WrongState { quiet_step, differences });
+            wrong.push(Problem::WrongState {
+                quiet_step,
+                differences,
+            });
         }
         wrong
     }
@@ -151,7 +174,12 @@ impl Judge {
                     Some(before) if before != value => {
                         let (object, field) = key;
                         let (before, after) = (before.clone(), value.clone());
-                        let problem = Problem::ChangedConstant { object, field, before, after };
+                        let problem = Problem::ChangedConstant {
+                            object,
+                            field,
+                            before,
+                            after,
+                        };
                         add(&mut self.problems, problem);
                     }
                     Some(_) => {}

@@ -38,7 +38,9 @@ impl ObjectId {
     /// Returns the objects of a list by their identities.
     #[must_use]
     pub fn map(objects: impl IntoIterator<Item = Value>) -> ObjectMap {
-        let entries = objects.into_iter().map(|object| (Self::of(&object), object));
+        let entries = objects
+            .into_iter()
+            .map(|object| (Self::of(&object), object));
         entries.collect()
     }
 }

@@ -62,22 +62,66 @@ pub struct ParsePerturbationError {
 
 /// Each kind with its name and the form of its point.
 const KINDS: [(PerturbationKind, &str, PointForm); 16] = [
-    (PerturbationKind::CrashBeforeWrite, "crash-before-write", PointForm::Number),
-    (PerturbationKind::CrashAfterWrite, "crash-after-write", PointForm::Number),
-    (PerturbationKind::LostAnswer, "lost-answer", PointForm::Number),
-    (PerturbationKind::Refuse, "refuse", PointForm::NumberAndDetail("CODE")),
-    (PerturbationKind::CrashAfterRead, "crash-after-read", PointForm::Number),
-    (PerturbationKind::StaleRestart, "stale-restart", PointForm::NumberAndDetail("REVISIONS")),
+    (
+        PerturbationKind::CrashBeforeWrite,
+        "crash-before-write",
+        PointForm::Number,
+    ),
+    (
+        PerturbationKind::CrashAfterWrite,
+        "crash-after-write",
+        PointForm::Number,
+    ),
+    (
+        PerturbationKind::LostAnswer,
+        "lost-answer",
+        PointForm::Number,
+    ),
+    (
+        PerturbationKind::Refuse,
+        "refuse",
+        PointForm::NumberAndDetail("CODE"),
+    ),
+    (
+        PerturbationKind::CrashAfterRead,
+        "crash-after-read",
+        PointForm::Number,
+    ),
+    (
+        PerturbationKind::StaleRestart,
+        "stale-restart",
+        PointForm::NumberAndDetail("REVISIONS"),
+    ),
     (PerturbationKind::LateWatch, "late-watch", PointForm::Number),
     (PerturbationKind::Missed, "missed", PointForm::Number),
-    (PerturbationKind::ExpiredWatch, "expired-watch", PointForm::Number),
-    (PerturbationKind::TwoLeaders, "two-leaders", PointForm::Number),
-    (PerturbationKind::ServerRestart, "server-restart", PointForm::Number),
+    (
+        PerturbationKind::ExpiredWatch,
+        "expired-watch",
+        PointForm::Number,
+    ),
+    (
+        PerturbationKind::TwoLeaders,
+        "two-leaders",
+        PointForm::Number,
+    ),
+    (
+        PerturbationKind::ServerRestart,
+        "server-restart",
+        PointForm::Number,
+    ),
     (PerturbationKind::Throttled, "throttled", PointForm::World),
     (PerturbationKind::NoWebhook, "no-webhook", PointForm::World),
     (PerturbationKind::Interfere, "interfere", PointForm::Number),
-    (PerturbationKind::NamespaceDeleted, "namespace-deleted", PointForm::Number),
-    (PerturbationKind::SettledRestart, "settled-restart", PointForm::World),
+    (
+        PerturbationKind::NamespaceDeleted,
+        "namespace-deleted",
+        PointForm::Number,
+    ),
+    (
+        PerturbationKind::SettledRestart,
+        "settled-restart",
+        PointForm::World,
+    ),
 ];
 
 /// What follows the name of a kind.
@@ -123,7 +167,10 @@ impl PerturbationKind {
     pub fn crashes(self) -> bool {
         matches!(
             self,
-            Self::CrashBeforeWrite | Self::CrashAfterWrite | Self::CrashAfterRead | Self::StaleRestart
+            Self::CrashBeforeWrite
+                | Self::CrashAfterWrite
+                | Self::CrashAfterRead
+                | Self::StaleRestart
         )
     }
 
@@ -143,7 +190,11 @@ impl Perturbation {
     /// Creates a perturbation at a write or a read, counted from 1.
     #[must_use]
     pub fn at(kind: PerturbationKind, at: usize) -> Self {
-        Self { kind, at, detail: 0 }
+        Self {
+            kind,
+            at,
+            detail: 0,
+        }
     }
 
     /// Creates a perturbation of the whole world.
@@ -203,8 +254,11 @@ impl FromStr for Perturbation {
             (PointForm::World, None) => Ok(Self::of_world(kind)),
             (PointForm::World, Some(_)) => Err(failed(format!("{name} has no point"))),
             (PointForm::Number, point) => {
-                let at = point.and_then(number).and_then(|at| usize::try_from(at).ok());
-                let at = at.ok_or_else(|| failed(format!("write {name}@N, with a number from 1")))?;
+                let at = point
+                    .and_then(number)
+                    .and_then(|at| usize::try_from(at).ok());
+                let at =
+                    at.ok_or_else(|| failed(format!("write {name}@N, with a number from 1")))?;
                 Ok(Self::at(kind, at))
             }
             (PointForm::NumberAndDetail(what), point) => {
@@ -256,6 +310,9 @@ mod tests {
             assert_eq!(error, format!("{text:?} is no perturbation: {why}"));
         }
         let error = PerturbationKind::parse("crash").unwrap_err().to_string();
-        assert!(error.contains("the kinds are crash-before-write, "), "{error}");
+        assert!(
+            error.contains("the kinds are crash-before-write, "),
+            "{error}"
+        );
     }
 }

@@ -62,7 +62,10 @@ pub struct ReferencePoints {
 impl Point {
     /// Returns whether both are requests of one form, perhaps with other numbers.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        let form = |point: &Self| Self { earlier: 0, ..point.clone() };
+        let form = |point: &Self| Self {
+            earlier: 0,
+            ..point.clone()
+        };
         form(self) == form(other)
     }
 }
@@ -121,7 +124,9 @@ impl ReferencePoints {
             match kind {
                 PerturbationKind::SettledRestart => all.push(Perturbation::of_world(kind)),
                 PerturbationKind::Throttled => all.push(Perturbation::of_world(kind)),
-                PerturbationKind::NoWebhook if self.has_webhooks => all.push(Perturbation::of_world(kind)),
+                PerturbationKind::NoWebhook if self.has_webhooks => {
+                    all.push(Perturbation::of_world(kind))
+                }
                 PerturbationKind::NoWebhook => {}
                 PerturbationKind::CrashAfterRead => {
                     all.extend((1..=self.reads.len()).map(|at| Perturbation::at(kind, at)));
@@ -152,7 +157,9 @@ impl ReferencePoints {
             PerturbationKind::StaleRestart if self.may_be_stale => return self.stale(one, write),
             PerturbationKind::StaleRestart => false,
             PerturbationKind::TwoLeaders => self.elects,
-            PerturbationKind::Missed => change.is_some_and(|change| can_be_missed(change, scenario)),
+            PerturbationKind::Missed => {
+                change.is_some_and(|change| can_be_missed(change, scenario))
+            }
             PerturbationKind::Interfere => change.is_some_and(|change| change.after.is_some()),
             PerturbationKind::NamespaceDeleted => change.is_some_and(|change| {
                 let namespace = &change.id.namespace;
@@ -179,7 +186,10 @@ impl ReferencePoints {
             .collect();
         revisions.sort_unstable();
         revisions.dedup();
-        revisions.into_iter().map(|revisions| one.with_detail(revisions)).collect()
+        revisions
+            .into_iter()
+            .map(|revisions| one.with_detail(revisions))
+            .collect()
     }
 }
 
@@ -189,8 +199,11 @@ fn can_be_missed(change: &ObjectChange, scenario: &Scenario) -> bool {
         return false;
     };
     let finalizers = after["metadata"]["finalizers"].as_array();
-    let is_free = finalizers.is_none_or(Vec::is_empty) && after["metadata"]["deletionTimestamp"].is_null();
-    is_free && change.id.kind != "Namespace" && (change.before.is_none() || scenario.applies(&change.id))
+    let is_free =
+        finalizers.is_none_or(Vec::is_empty) && after["metadata"]["deletionTimestamp"].is_null();
+    is_free
+        && change.id.kind != "Namespace"
+        && (change.before.is_none() || scenario.applies(&change.id))
 }
 
 impl std::fmt::Display for Point {

@@ -18,9 +18,16 @@ impl Reference {
     /// Learns from the states of undisturbed worlds, and from the points of one of them.
     #[must_use]
     pub fn learn(scenario: &Scenario, points: ReferencePoints, worlds: &[&[ObjectMap]]) -> Self {
-        let many = worlds.iter().map(|states| states.len()).min().unwrap_or_default();
+        let many = worlds
+            .iter()
+            .map(|states| states.len())
+            .min()
+            .unwrap_or_default();
         let states = (0..many).map(|at| {
-            let runs: Vec<ObjectMap> = worlds.iter().filter_map(|states| states.get(at).cloned()).collect();
+            let runs: Vec<ObjectMap> = worlds
+                .iter()
+                .filter_map(|states| states.get(at).cloned())
+                .collect();
             Expected::learn(&runs, &scenario.rules)
         });
         Self {

@@ -49,7 +49,9 @@ pub struct OperatorRequest {
 }
 
 /// Resources that an operator writes without a change of its task: leases of leader election, and events.
-const HOUSEKEEPING: [&str; 3] = ["leases.coordination.k8s.io", "events", "events.events.k8s.io"];
+const HOUSEKEEPING: [&str; 3] = [
+    "leases.coordination.k8s.io", "events", "events.events.k8s.io",
+];
 
 /// Groups with requests that are answered and store nothing, such as reviews of permissions.
 const REVIEWS: [&str; 2] = [".authorization.k8s.io", ".authentication.k8s.io"];
@@ -77,7 +79,8 @@ impl OperatorRequest {
     /// Returns whether the request is a get or a list, but for Leases and Events.
     #[must_use]
     pub fn is_read(&self) -> bool {
-        matches!(self.verb, RequestVerb::Get | RequestVerb::List) && !is_housekeeping(&self.resource)
+        matches!(self.verb, RequestVerb::Get | RequestVerb::List)
+            && !is_housekeeping(&self.resource)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Machine: a rule over all objects of a cluster, in CEL.
 
 use serde_json::Value as Json;
-use steersman_cel::{EvalFailure, Program, Type, Value};
 use std::sync::Arc;
+use steersman_cel::{EvalFailure, Program, Type, Value};
 
 /// The maximum cost of one evaluation of a rule: some seconds of computation. Objects of a scenario are few.
 const MOST_COST: u64 = 10_000_000;
@@ -22,14 +22,17 @@ impl Rule {
     /// Fails with the errors of the expression, and if its value is not a boolean.
     pub fn compile(name: &str, text: &str) -> Result<Self, String> {
         let objects = Type::List(Arc::new(Type::Dyn));
-        let program = Program::compile(text, &[("objects", objects)]).map_err(|error| error.to_string())?;
+        let program =
+            Program::compile(text, &[("objects", objects)]).map_err(|error| error.to_string())?;
         match program.result() {
             Type::Bool | Type::Dyn => Ok(Self {
                 name: name.to_owned(),
                 text: text.trim().to_owned(),
                 program,
             }),
-            other => Err(format!("the value of the rule must be a bool, and is a {other:?}")),
+            other => Err(format!(
+                "the value of the rule must be a bool, and is a {other:?}"
+            )),
         }
     }
 
@@ -74,17 +77,36 @@ mod tests {
         let text = "objects.filter(o, o.kind == 'ConfigMap').all(o, has(o.data))";
         let rule = Rule::compile("maps-have-data", text).unwrap();
         assert_eq!(rule.broken_by(&json!([{"kind": "Pod"}])), None);
-        assert_eq!(rule.broken_by(&json!([{"kind": "ConfigMap", "data": {}}])), None);
+        assert_eq!(
+            rule.broken_by(&json!([{"kind": "ConfigMap", "data": {}}])),
+            None
+        );
         let broken = rule.broken_by(&json!([{"kind": "ConfigMap"}]));
         assert_eq!(broken.as_deref(), Some("its value is false"));
         let rule = Rule::compile("fails", "objects[3].kind == 'Pod'").unwrap();
-        assert!(rule.broken_by(&json!([])).unwrap().starts_with("it fails: "));
+        assert!(
+            rule.broken_by(&json!([]))
+                .unwrap()
+                .starts_with("it fails: ")
+        );
     }
 
     #[test]
     fn a_rule_that_is_no_condition_is_refused() {
-        assert!(Rule::compile("a", "objects.size()").unwrap_err().contains("must be a bool"));
-        assert!(Rule::compile("a", "objects.size( ==").unwrap_err().contains("Syntax error"));
-        assert!(Rule::compile("a", "object.kind == 'Pod'").unwrap_err().contains("undeclared reference"));
+        assert!(
+            Rule::compile("a", "objects.size()")
+                .unwrap_err()
+                .contains("must be a bool")
+        );
+        assert!(
+            Rule::compile("a", "objects.size( ==")
+                .unwrap_err()
+                .contains("Syntax error")
+        );
+        assert!(
+            Rule::compile("a", "object.kind == 'Pod'")
+                .unwrap_err()
+                .contains("undeclared reference")
+        );
     }
 }

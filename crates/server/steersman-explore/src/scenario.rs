@@ -121,7 +121,10 @@ impl Scenario {
     /// Returns whether the user applies an object, initially or in a step.
     pub(crate) fn applies(&self, id: &ObjectId) -> bool {
         let of_steps = self.steps.iter().flat_map(Step::objects);
-        self.initial.iter().chain(of_steps).any(|object| is_same(&ObjectId::of(object), id))
+        self.initial
+            .iter()
+            .chain(of_steps)
+            .any(|object| is_same(&ObjectId::of(object), id))
     }
 }
 
@@ -135,7 +138,10 @@ impl Step {
 
     /// Returns whether the step asks something of the operator, so that a shrunk scenario may need it.
     pub(crate) fn acts(&self) -> bool {
-        matches!(self, Self::Apply { .. } | Self::Merge { .. } | Self::Delete { .. })
+        matches!(
+            self,
+            Self::Apply { .. } | Self::Merge { .. } | Self::Delete { .. }
+        )
     }
 }
 
@@ -155,7 +161,10 @@ impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Apply { source, objects } => {
-                let names: Vec<String> = objects.iter().map(|one| ObjectId::of(one).to_string()).collect();
+                let names: Vec<String> = objects
+                    .iter()
+                    .map(|one| ObjectId::of(one).to_string())
+                    .collect();
                 write!(f, "applies {source}: {}", names.join(", "))
             }
             // The values of a Secret belong into no story.

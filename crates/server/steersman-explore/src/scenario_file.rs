@@ -101,9 +101,16 @@ impl ScenarioFile {
         };
         file.end()?;
         if steps.is_empty() && initial.is_empty() {
-            return Err(mistake("the file", "it has neither initial objects nor steps, so nothing happens"));
+            return Err(mistake(
+                "the file",
+                "it has neither initial objects nor steps, so nothing happens",
+            ));
         }
-        Ok(Self { initial, steps, rules })
+        Ok(Self {
+            initial,
+            steps,
+            rules,
+        })
     }
 }
 
@@ -117,7 +124,10 @@ impl<'a> Members<'a> {
             }),
             other => {
                 let place = if place.is_empty() { "the file" } else { place };
-                Err(mistake(place, format!("it must be an object, and is {}", kind_of(&other))))
+                Err(mistake(
+                    place,
+                    format!("it must be an object, and is {}", kind_of(&other)),
+                ))
             }
         }
     }
@@ -136,18 +146,25 @@ impl<'a> Members<'a> {
     fn text(&mut self, name: &str) -> Parsed<String> {
         match self.take(name) {
             Some(value) => text_of(&self.place_of(name), value),
-            None => Err(mistake(&self.place, format!("the member {name} is missing"))),
+            None => Err(mistake(
+                &self.place,
+                format!("the member {name} is missing"),
+            )),
         }
     }
 
     fn optional_text(&mut self, name: &str) -> Parsed<String> {
         let value = self.take(name);
-        value.map_or(Ok(String::new()), |value| text_of(&self.place_of(name), value))
+        value.map_or(Ok(String::new()), |value| {
+            text_of(&self.place_of(name), value)
+        })
     }
 
     fn duration(&mut self, name: &str) -> Parsed<Option<Duration>> {
         let value = self.take(name);
-        value.map(|value| duration(&self.place_of(name), &value)).transpose()
+        value
+            .map(|value| duration(&self.place_of(name), &value))
+            .transpose()
     }
 
     /// Reads a list; a value that is no list counts as a list of that value.
@@ -157,7 +174,9 @@ impl<'a> Members<'a> {
             None => Ok(Vec::new()),
             Some(Value::Array(items)) => {
                 let items = items.into_iter().enumerate();
-                items.map(|(at, item)| read(&format!("{place}[{at}]"), item)).collect()
+                items
+                    .map(|(at, item)| read(&format!("{place}[{at}]"), item))
+                    .collect()
             }
             Some(one) => Ok(vec![read(&place, one)?]),
         }
@@ -165,12 +184,23 @@ impl<'a> Members<'a> {
 
     /// Refuses members that were not read.
     fn end(self) -> Parsed<()> {
-        match self.left.keys().find(|name| !self.known.contains(&name.as_str())) {
+        match self
+            .left
+            .keys()
+            .find(|name| !self.known.contains(&name.as_str()))
+        {
             None => Ok(()),
             Some(name) => {
-                let place = if self.place.is_empty() { "the file" } else { &self.place };
+                let place = if self.place.is_empty() {
+                    "the file"
+                } else {
+                    &self.place
+                };
                 let known = self.known.join(", ");
-                Err(mistake(place, format!("there is no member {name}; the members are {known}")))
+                Err(mistake(
+                    place,
+                    format!("there is no member {name}; the members are {known}"),
+                ))
             }
         }
     }
@@ -190,18 +220,31 @@ fn step(place: &str, value: Value) -> Parsed<FileStep> {
     }
     if let Some(value) = members.take("merge") {
         let place = members.place_of("merge");
-        let mut inside = Members::of(&place, value, &["apiVersion", "kind", "namespace", "name", "patch"])?;
+        let mut inside = Members::of(
+            &place,
+            value,
+            &["apiVersion", "kind", "namespace", "name", "patch"],
+        )?;
         let (api_version, object) = object_of(&mut inside)?;
-        let patch = inside.take("patch").ok_or_else(|| mistake(&place, "the member patch is missing"))?;
+        let patch = inside
+            .take("patch")
+            .ok_or_else(|| mistake(&place, "the member patch is missing"))?;
         inside.end()?;
-        return Ok(FileStep::Other(Step::Merge { api_version, object, patch }));
+        return Ok(FileStep::Other(Step::Merge {
+            api_version,
+            object,
+            patch,
+        }));
     }
     if let Some(value) = members.take("delete") {
         let place = members.place_of("delete");
         let mut inside = Members::of(&place, value, &["apiVersion", "kind", "namespace", "name"])?;
         let (api_version, object) = object_of(&mut inside)?;
         inside.end()?;
-        return Ok(FileStep::Other(Step::Delete { api_version, object }));
+        return Ok(FileStep::Other(Step::Delete {
+            api_version,
+            object,
+        }));
     }
     if members.left.remove("quiet").is_some() {
         return Ok(FileStep::Other(Step::Quiet));
@@ -212,7 +255,10 @@ fn step(place: &str, value: Value) -> Parsed<FileStep> {
 
 fn object_of(members: &mut Members<'_>) -> Parsed<(String, ObjectId)> {
     let api_version = members.text("apiVersion")?;
-    let group = api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
+    let group = api_version
+        .split_once('/')
+        .map_or("", |(group, _)| group)
+        .to_owned();
     let object = ObjectId {
         group,
         kind: members.text("kind")?,
@@ -246,24 +292,41 @@ fn kind_and_field(place: &str, value: Value) -> Parsed<(String, Option<FieldPatt
 }
 
 fn replicas(value: &Value) -> Parsed<usize> {
-    let number = value.as_u64().and_then(|number| usize::try_from(number).ok());
+    let number = value
+        .as_u64()
+        .and_then(|number| usize::try_from(number).ok());
     let number = number.filter(|number| (1..=9).contains(number));
-    number.ok_or_else(|| mistake("replicas", format!("it must be a number from 1 to 9, and is {value}")))
+    number.ok_or_else(|| {
+        mistake(
+            "replicas",
+            format!("it must be a number from 1 to 9, and is {value}"),
+        )
+    })
 }
 
 fn duration(place: &str, value: &Value) -> Parsed<Duration> {
-    let wanted = || mistake(place, format!("it must be a duration such as 2s or 1m30s, and is {value}"));
+    let wanted = || {
+        mistake(
+            place,
+            format!("it must be a duration such as 2s or 1m30s, and is {value}"),
+        )
+    };
     let nanos = match value {
         Value::String(text) => go::parse_duration(text).map_err(|_| wanted())?,
         _ => return Err(wanted()),
     };
-    u64::try_from(nanos).map(Duration::from_nanos).map_err(|_| wanted())
+    u64::try_from(nanos)
+        .map(Duration::from_nanos)
+        .map_err(|_| wanted())
 }
 
 fn text_of(place: &str, value: Value) -> Parsed<String> {
     match value {
         Value::String(text) if !text.is_empty() => Ok(text),
-        other => Err(mistake(place, format!("it must be a text, and is {}", kind_of(&other)))),
+        other => Err(mistake(
+            place,
+            format!("it must be a text, and is {}", kind_of(&other)),
+        )),
     }
 }
 
@@ -322,12 +385,32 @@ perturbations: [refuse, missed]
         let FileStep::Other(Step::Merge { object, patch, .. }) = &file.steps[2] else {
             panic!("{:?}", file.steps[2]);
         };
-        assert_eq!((object.group.as_str(), object.namespace.as_str()), ("example.com", "shop"));
+        assert_eq!(
+            (object.group.as_str(), object.namespace.as_str()),
+            ("example.com", "shop")
+        );
         assert_eq!(*patch, json!({"spec": {"replicas": 2}}));
-        assert_eq!(file.steps[3], FileStep::Other(Step::Pass(Duration::from_secs(5))));
+        assert_eq!(
+            file.steps[3],
+            FileStep::Other(Step::Pass(Duration::from_secs(5)))
+        );
         let rules = file.rules;
-        assert_eq!((rules.quiet.as_secs(), rules.patience.as_secs(), rules.replicas), (1, 90, 2));
-        assert_eq!((rules.always.len(), rules.finally.len(), rules.constant.len()), (1, 0, 1));
+        assert_eq!(
+            (
+                rules.quiet.as_secs(),
+                rules.patience.as_secs(),
+                rules.replicas
+            ),
+            (1, 90, 2)
+        );
+        assert_eq!(
+            (
+                rules.always.len(),
+                rules.finally.len(),
+                rules.constant.len()
+            ),
+            (1, 0, 1)
+        );
         assert_eq!(rules.ignore[0].field, None);
         assert_eq!(rules.perturbations.unwrap().len(), 2);
     }
@@ -335,7 +418,14 @@ perturbations: [refuse, missed]
     #[test]
     fn absent_members_have_defaults() {
         let rules = ScenarioFile::parse("initial: a.yaml").unwrap().rules;
-        assert_eq!((rules.quiet.as_secs(), rules.patience.as_secs(), rules.replicas), (2, 60, 1));
+        assert_eq!(
+            (
+                rules.quiet.as_secs(),
+                rules.patience.as_secs(),
+                rules.replicas
+            ),
+            (2, 60, 1)
+        );
         assert!(rules.perturbations.is_none());
     }
 
@@ -344,22 +434,59 @@ perturbations: [refuse, missed]
         for (text, message) in [
             ("", "the file: it must have one document"),
             ("- a", "the file: it must be an object, and is a list"),
-            ("steps: []", "the file: it has neither initial objects nor steps, so nothing happens"),
-            ("initial: [a]\nstep: []", "the file: there is no member step; the members are initial, steps, quiet, patience, always, finally, constant, ignore, replicas, perturbations"),
-            ("steps: [{apply: 3}]", "steps[0].apply: it must be a text, and is a number"),
-            ("steps: [{aply: a}]", "steps[0]: there is no member aply; the members are apply, merge, delete, quiet, pass"),
-            ("steps: [{quiet: {}, pass: 3s}]", "steps[0]: a step has one of the members apply, merge, delete, quiet and pass"),
-            ("steps: [{pass: 3}]", "steps[0].pass: it must be a duration such as 2s or 1m30s, and is 3"),
-            ("steps: [{merge: {apiVersion: v1, kind: Pod, name: a}}]", "steps[0].merge: the member patch is missing"),
-            ("steps: [{delete: {kind: Pod, name: a}}]", "steps[0].delete: the member apiVersion is missing"),
-            ("initial: [a]\nquiet: -1s", "quiet: it must be a duration such as 2s or 1m30s, and is \"-1s\""),
-            ("initial: [a]\nreplicas: 0", "replicas: it must be a number from 1 to 9, and is 0"),
-            ("initial: [a]\nconstant: [{kind: Secret}]", "constant[0]: the member path is missing"),
-            ("initial: [a]\nignore: [{kind: Pod, path: a..b}]", "ignore[0].path: a member has no name at offset 1 of the path \"a..b\""),
+            (
+                "steps: []",
+                "the file: it has neither initial objects nor steps, so nothing happens",
+            ),
+            (
+                "initial: [a]\nstep: []",
+                "the file: there is no member step; the members are initial, steps, quiet, patience, always, finally, constant, ignore, replicas, perturbations",
+            ),
+            (
+                "steps: [{apply: 3}]",
+                "steps[0].apply: it must be a text, and is a number",
+            ),
+            (
+                "steps: [{aply: a}]",
+                "steps[0]: there is no member aply; the members are apply, merge, delete, quiet, pass",
+            ),
+            (
+                "steps: [{quiet: {}, pass: 3s}]",
+                "steps[0]: a step has one of the members apply, merge, delete, quiet and pass",
+            ),
+            (
+                "steps: [{pass: 3}]",
+                "steps[0].pass: it must be a duration such as 2s or 1m30s, and is 3",
+            ),
+            (
+                "steps: [{merge: {apiVersion: v1, kind: Pod, name: a}}]",
+                "steps[0].merge: the member patch is missing",
+            ),
+            (
+                "steps: [{delete: {kind: Pod, name: a}}]",
+                "steps[0].delete: the member apiVersion is missing",
+            ),
+            (
+                "initial: [a]\nquiet: -1s",
+                "quiet: it must be a duration such as 2s or 1m30s, and is \"-1s\"",
+            ),
+            (
+                "initial: [a]\nreplicas: 0",
+                "replicas: it must be a number from 1 to 9, and is 0",
+            ),
+            (
+                "initial: [a]\nconstant: [{kind: Secret}]",
+                "constant[0]: the member path is missing",
+            ),
+            (
+                "initial: [a]\nignore: [{kind: Pod, path: a..b}]",
+                "ignore[0].path: a member has no name at offset 1 of the path \"a..b\"",
+            ),
         ] {
             assert_eq!(ScenarioFile::parse(text).unwrap_err().to_string(), message);
         }
-        let error = ScenarioFile::parse("initial: [a]\nalways: [{name: a, rule: 'x'}]").unwrap_err();
+        let error =
+            ScenarioFile::parse("initial: [a]\nalways: [{name: a, rule: 'x'}]").unwrap_err();
         assert_eq!(error.place, "always[0].rule");
         let error = ScenarioFile::parse("initial: [a]\nperturbations: [crash]").unwrap_err();
         assert_eq!(error.place, "perturbations[0]");

@@ -1,21 +1,20 @@
-//! Machine: stub.
-use crate::finding::StateDifference;
-use crate::object_id::ObjectMap;
-use crate::scenario::ScenarioRules;
+//! Room: learns the final state that an undisturbed operator reaches, and compares the final states of worlds with it.
+//!
+//! A state passes these modules in this order: `plain` drops what every write changes, `renaming` numbers the objects
+//! with generated names, `holders` replaces uids, addresses and versions by the names of their objects, `lists` sorts
+//! lists without order, and `pattern` hides the fields that differ from run to run.
 
-/// Expected.
-#[derive(Debug)]
-pub struct Expected { one: ObjectMap }
-impl Expected {
-    /// Learns.
-    #[must_use]
-    pub fn learn(runs: &[ObjectMap], _rules: &ScenarioRules) -> Self { Self { one: runs.first().cloned().unwrap_or_default() } }
-    /// Differs.
-    #[must_use]
-    pub fn differences(&self, objects: &ObjectMap) -> Vec<StateDifference> {
-        self.one.iter().filter(|(id, _)| !objects.contains_key(id)).map(|(id, value)| StateDifference { object: id.clone(), expected: Some(value.clone()), found: None }).collect()
-    }
-    /// Varies.
-    #[must_use]
-    pub fn varying(&self) -> Vec<String> { Vec::new() }
-}
+mod texts;
+mod lists;
+mod holders;
+mod generated;
+mod plain;
+mod varying_paths;
+mod name_graph;
+mod renaming;
+mod pattern;
+mod expected;
+#[cfg(test)]
+mod tests;
+
+pub use expected::Expected;

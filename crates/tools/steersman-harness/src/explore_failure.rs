@@ -13,7 +13,10 @@ pub struct ExploreFailure {
 }
 
 fn told(report: &ExploreReport) -> String {
-    let stories = report.findings.iter().map(|finding| tell(finding, &report.command_for(finding)));
+    let stories = report
+        .findings
+        .iter()
+        .map(|finding| tell(finding, &report.command_for(finding)));
     let stories: Vec<String> = stories.collect();
     format!("{}\n{}", stories.join("\n"), report.summary())
 }

@@ -206,7 +206,9 @@ impl OperatorTest {
             definitions: self.env.definitions()?,
         };
         let explored = tokio::task::spawn_blocking(move || explore(operator, scenario));
-        explored.await.unwrap_or_else(|error| Err(HarnessError::Explore(error.into())))
+        explored
+            .await
+            .unwrap_or_else(|error| Err(HarnessError::Explore(error.into())))
     }
 
     /// Starts the server, installs the definitions, creates a namespace, runs the closures of

@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 use steersman::ObjectKey;
 use steersman::k8s_openapi::api::core::v1::ConfigMap;
 use steersman_harness::{OperatorTest, Scenario};
+use steersman_testenv::apiserver::play::{Played, Speed};
 use website_operator::controller;
 use website_operator::website::Website;
-
-use crate::world::simulator;
 
 fn pages(text: &str) -> Value {
     json!({
@@ -29,7 +28,7 @@ async fn no_crash_and_no_old_state_leaves_a_wrong_site() {
         "spec": {"image": "nginx:1.29", "replicas": 2, "pages": "pages"},
     });
     let scenario = Scenario::new("website")
-        .on_server(simulator)
+        .on_server(|server| server.play(Played::everything().speed(Speed::brisk())))
         .initial(pages("hi"))
         .apply(site)
         .quiet()

@@ -39,28 +39,52 @@ pub(super) async fn act(server: &ApiServer, step: &Step) -> Result<(), Box<Statu
             }
             Ok(())
         }
-        Step::Merge { api_version, object, patch } => {
+        Step::Merge {
+            api_version,
+            object,
+            patch,
+        } => {
             let path = path_of(server, api_version, &mut object.clone())?;
             let path = format!("{path}?fieldManager={NAME}");
             send(server, Method::PATCH, &path, MERGE, patch.to_string()).await
         }
-        Step::Delete { api_version, object } => {
+        Step::Delete {
+            api_version,
+            object,
+        } => {
             let path = path_of(server, api_version, &mut object.clone())?;
-            send(server, Method::DELETE, &path, "application/json", String::new()).await
+            send(
+                server,
+                Method::DELETE,
+                &path,
+                "application/json",
+                String::new(),
+            )
+            .await
         }
         _ => Ok(()),
     }
 }
 
 /// Returns the path of an object. An object of a kind with namespaces that names none is one of `default`.
-fn path_of(server: &ApiServer, api_version: &str, id: &mut ObjectId) -> Result<String, Box<Status>> {
+fn path_of(
+    server: &ApiServer,
+    api_version: &str,
+    id: &mut ObjectId,
+) -> Result<String, Box<Status>> {
     let Some((resource, is_namespaced)) = server.resource_of(api_version, &id.kind) else {
         let kind = &id.kind;
-        let message = format!("no resource serves kind {kind:?} of {api_version:?}; is its definition missing in `initial`?");
+        let message = format!(
+            "no resource serves kind {kind:?} of {api_version:?}; is its definition missing in `initial`?"
+        );
         return Err(Box::new(Status::bad_request(message)));
     };
     let plural = resource.split('.').next().unwrap_or_default();
-    let root = if api_version.contains('/') { "apis" } else { "api" };
+    let root = if api_version.contains('/') {
+        "apis"
+    } else {
+        "api"
+    };
     let name = &id.name;
     if !is_namespaced {
         return Ok(format!("/{root}/{api_version}/{plural}/{name}"));
@@ -69,10 +93,18 @@ fn path_of(server: &ApiServer, api_version: &str, id: &mut ObjectId) -> Result<S
         "default".clone_into(&mut id.namespace);
     }
     let namespace = &id.namespace;
-    Ok(format!("/{root}/{api_version}/namespaces/{namespace}/{plural}/{name}"))
+    Ok(format!(
+        "/{root}/{api_version}/namespaces/{namespace}/{plural}/{name}"
+    ))
 }
 
-async fn send(server: &ApiServer, method: Method, path: &str, content_type: &str, body: String) -> Result<(), Box<Status>> {
+async fn send(
+    server: &ApiServer,
+    method: Method,
+    path: &str,
+    content_type: &str,
+    body: String,
+) -> Result<(), Box<Status>> {
     let service = server.service_as(User::new(NAME).group(MASTERS));
     let request = Request::builder()
         .method(method)
@@ -81,12 +113,19 @@ async fn send(server: &ApiServer, method: Method, path: &str, content_type: &str
         .body(Full::new(Bytes::from(body)));
     let failed = |error: &dyn std::fmt::Display| Box::new(Status::internal(error.to_string()));
     let request = request.map_err(|error| failed(&error))?;
-    let answer = service.oneshot(request).await.map_err(|error| failed(&error))?;
+    let answer = service
+        .oneshot(request)
+        .await
+        .map_err(|error| failed(&error))?;
     let code = answer.status().as_u16();
     if code < 400 {
         return Ok(());
     }
-    let body = answer.into_body().collect().await.map_err(|error| failed(&error))?;
+    let body = answer
+        .into_body()
+        .collect()
+        .await
+        .map_err(|error| failed(&error))?;
     let status: Option<Status> = serde_json::from_slice(&body.to_bytes()).ok();
     let status = status.unwrap_or_else(|| Status::failure(code, "", "the answer has no Status"));
     Err(Box::new(status))

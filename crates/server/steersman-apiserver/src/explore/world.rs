@@ -6,7 +6,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use steersman_apimachinery::status::Status;
 use steersman_explore::{
-    Gate, Judge, ObjectId, ObjectMap, PerturbationKind, Problem, Step, WorldEventKind, WorldOrder, WorldResult,
+    Gate, Judge, ObjectId, ObjectMap, PerturbationKind, Problem, Step, WorldEventKind, WorldOrder,
+    WorldResult,
 };
 
 use super::error::ExploreError;
@@ -56,16 +57,24 @@ pub async fn run_world(
     let judge = Judge::new(&order.scenario, order.reference.clone());
     let state = WorldState::new(gate, judge);
     let core = Arc::new(WorldCore::new(server, host, order.scenario.clone(), state));
-    core.server.set_gate(Some(Arc::new(WorldGate(Arc::clone(&core)))));
+    core.server
+        .set_gate(Some(Arc::new(WorldGate(Arc::clone(&core)))));
     core.state.lock().step_revision = core.server.revision();
     core.act(actions).await;
-    let is_permitted = order.perturbations.iter().any(|one| may_end_process(one.kind));
+    let is_permitted = order
+        .perturbations
+        .iter()
+        .any(|one| may_end_process(one.kind));
     let exits = {
         let core = Arc::clone(&core);
         tokio::spawn(async move { core.follow_exits(is_permitted).await })
     };
     let states = Mutex::default();
-    let world = World { core, order, states };
+    let world = World {
+        core,
+        order,
+        states,
+    };
     let done = world.run().await;
     exits.abort();
     world.core.kill_all().await;
@@ -74,9 +83,15 @@ pub async fn run_world(
     Ok(world.finish(at_end))
 }
 
-async fn create_initial(server: &ApiServer, object: &serde_json::Value) -> Result<(), ExploreError> {
+async fn create_initial(
+    server: &ApiServer,
+    object: &serde_json::Value,
+) -> Result<(), ExploreError> {
     let done = match object["kind"].as_str() {
-        Some("CustomResourceDefinition") => server.install_crd(object.clone()).map(drop).map_err(Box::new),
+        Some("CustomResourceDefinition") => server
+            .install_crd(object.clone())
+            .map(drop)
+            .map_err(Box::new),
         _ => user::apply(server, object).await,
     };
     done.map_err(|source| ExploreError::Initial {
@@ -114,7 +129,11 @@ impl World {
             self.step(number + 1, step).await?;
         }
         let wrong = self.settle(None).await;
-        let restarts = self.order.perturbations.iter().any(|one| one.kind == PerturbationKind::SettledRestart);
+        let restarts = self
+            .order
+            .perturbations
+            .iter()
+            .any(|one| one.kind == PerturbationKind::SettledRestart);
         if restarts && wrong.is_empty() {
             self.restart_settled().await?;
         }
@@ -129,7 +148,10 @@ impl World {
         loop {
             let (is_watching, quiet_at) = {
                 let state = self.core.state.lock();
-                (state.is_watching(), state.quiet_since().map(|since| since + rules.quiet))
+                (
+                    state.is_watching(),
+                    state.quiet_since().map(|since| since + rules.quiet),
+                )
             };
             let now = self.core.now();
             if is_watching || quiet_at.is_some_and(|at| at <= now) {
@@ -145,9 +167,13 @@ impl World {
                 } else {
                     format!("; it printed:\n  {}", output.join("\n  "))
                 };
-                return Err(ExploreError::NoRequest { within: rules.patience, output });
+                return Err(ExploreError::NoRequest {
+                    within: rules.patience,
+                    output,
+                });
             }
-            self.wait(&mut changed, quiet_at.unwrap_or(limit).min(limit)).await;
+            self.wait(&mut changed, quiet_at.unwrap_or(limit).min(limit))
+                .await;
         }
     }
 
@@ -213,7 +239,12 @@ impl World {
                 continue;
             }
             let objects = ObjectId::map(self.core.server.objects());
-            let wrong = self.core.state.lock().judge.wrong_when_quiet(quiet_step, &objects);
+            let wrong = self
+                .core
+                .state
+                .lock()
+                .judge
+                .wrong_when_quiet(quiet_step, &objects);
             if wrong.is_empty() {
                 self.states.lock().push(objects);
                 return wrong;
@@ -262,7 +293,12 @@ impl World {
         let quiet = self.order.scenario.rules.quiet;
         let mut changed = self.core.changed.subscribe();
         loop {
-            let quiet_at = self.core.state.lock().quiet_since().map(|since| since + quiet);
+            let quiet_at = self
+                .core
+                .state
+                .lock()
+                .quiet_since()
+                .map(|since| since + quiet);
             let now = self.core.now();
             if quiet_at.is_some_and(|at| at <= now) {
                 return QuietWait::Quiet;
@@ -270,7 +306,8 @@ impl World {
             if now >= limit {
                 return QuietWait::TooLate;
             }
-            self.wait(&mut changed, quiet_at.unwrap_or(limit).min(limit)).await;
+            self.wait(&mut changed, quiet_at.unwrap_or(limit).min(limit))
+                .await;
         }
     }
 
@@ -294,7 +331,10 @@ impl World {
 
     fn finish(self, at_end: Vec<Problem>) -> WorldResult {
         let objects = ObjectId::map(self.core.server.objects());
-        let kinds = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
+        let kinds = [
+            "ValidatingWebhookConfiguration",
+            "MutatingWebhookConfiguration",
+        ];
         let has_webhooks = objects.keys().any(|id| kinds.contains(&id.kind.as_str()));
         let mut state = self.core.state.lock();
         let judge = Judge::new(&self.order.scenario, None);

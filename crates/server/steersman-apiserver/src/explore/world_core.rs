@@ -9,7 +9,8 @@ use serde_json::Value;
 use steersman_apimachinery::status::Status;
 use steersman_auth::{MASTERS, User};
 use steersman_explore::{
-    Arrival, Departure, ObjectChange, ObjectId, OperatorRequest, Problem, RequestVerb, Scenario, WorldAction, WorldEventKind,
+    Arrival, Departure, ObjectChange, ObjectId, OperatorRequest, Problem, RequestVerb, Scenario,
+    WorldAction, WorldEventKind,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -18,9 +19,7 @@ use super::error::ExploreError;
 use super::host::OperatorHost;
 use super::user;
 use super::world_state::{WorldState, change_of, group_of, request_of};
-use crate::faults::{
-    FaultGuard, GateArrival, GateDeparture, History, RequestGate, RequestRecord,
-};
+use crate::faults::{FaultGuard, GateArrival, GateDeparture, History, RequestGate, RequestRecord};
 use crate::server::ApiServer;
 
 /// The time from the end of a process to its next start, by the number of its ends. After the last one it stays away.
@@ -41,8 +40,17 @@ pub(super) struct WorldCore {
     scenario: Scenario,
     began: Instant,
     silence: Mutex<Option<FaultGuard>>,
-    /// The object that each write in progress is about, as it was before, by the request's sequence.
-    before: Mutex<Vec<(u64, Option<Value>, Option<usize>)>>,
+    /// The requests that are being carried out.
+    carried_out: Mutex<Vec<CarriedOut>>,
+}
+
+/// A request that is being carried out.
+struct CarriedOut {
+    sequence: u64,
+    /// The number of a write or read; `None` for other requests.
+    number: Option<usize>,
+    /// The object that a write is about, as it was before.
+    before: Option<Value>,
 }
 
 /// The gate that the server calls.
@@ -63,7 +71,7 @@ impl WorldCore {
             scenario,
             began: Instant::now(),
             silence: Mutex::new(None),
-            before: Mutex::default(),
+            carried_out: Mutex::default(),
         }
     }
 
@@ -90,7 +98,9 @@ impl WorldCore {
             let now = self.now();
             self.state.lock().note_start(now)
         };
-        let user = User::new("operator").group(MASTERS).group(group_of(process));
+        let user = User::new("operator")
+            .group(MASTERS)
+            .group(group_of(process));
         let started = self.host.start(process, user).await;
         self.wake();
         started
@@ -122,10 +132,17 @@ impl WorldCore {
                 state.gate.end_process(end.process);
                 state.note_end(now, end.process);
                 let (how, process) = (end.how.clone(), end.process);
-                let exited = WorldEventKind::Exited { process, how, output: output.clone() };
+                let exited = WorldEventKind::Exited {
+                    process,
+                    how,
+                    output: output.clone(),
+                };
                 state.tell(now, exited);
                 if !is_permitted {
-                    state.judge.note(Problem::Exit { how: end.how, output });
+                    state.judge.note(Problem::Exit {
+                        how: end.how,
+                        output,
+                    });
                 }
                 state.exits += 1;
                 state.exits
@@ -214,7 +231,9 @@ impl WorldCore {
                 let _ = self.server.delete(&resource, &id.namespace, &id.name);
             }
             (Some(mut before), Some(after)) => {
-                let status = before.as_object_mut().and_then(|object| object.remove("status"));
+                let status = before
+                    .as_object_mut()
+                    .and_then(|object| object.remove("status"));
                 before["metadata"]["resourceVersion"] = Value::Null;
                 before["metadata"]["managedFields"] = Value::Null;
                 let _ = self.server.update(&resource, before.clone());
@@ -267,11 +286,18 @@ impl WorldCore {
     /// Returns the object that a write is about; `None` for a create, and if there is none.
     fn object_of(&self, request: &OperatorRequest) -> Option<Value> {
         let namespace = request.namespace.as_deref().unwrap_or_default();
-        self.server.get(&request.resource, namespace, request.name.as_deref()?)
+        self.server
+            .get(&request.resource, namespace, request.name.as_deref()?)
     }
 
     /// Notes a request that was carried out, or that was not (`code` is `None`), and what it changed.
-    fn note(&self, request: &OperatorRequest, number: Option<usize>, code: Option<u16>, change: Option<&ObjectChange>) {
+    fn note(
+        &self,
+        request: &OperatorRequest,
+        number: Option<usize>,
+        code: Option<u16>,
+        change: Option<&ObjectChange>,
+    ) {
         let (now, revision) = (self.now(), self.server.revision());
         let mut state = self.state.lock();
         state.note_departure(now, request, number, (code, revision), change.cloned());
@@ -326,10 +352,17 @@ impl RequestGate for WorldGate {
                 }
             }
         }
-        if request.is_write() {
-            let before = core.object_of(&request);
-            core.before.lock().push((request.sequence, before, number));
-        }
+        let before = if request.is_write() {
+            core.object_of(&request)
+        } else {
+            None
+        };
+        let sequence = request.sequence;
+        core.carried_out.lock().push(CarriedOut {
+            sequence,
+            number,
+            before,
+        });
         match ruling.verdict {
             Arrival::PassAsOf(revision) => GateArrival::PassAsOf(revision),
             _ => GateArrival::Pass,
@@ -342,16 +375,19 @@ impl RequestGate for WorldGate {
         };
         let core = &self.0;
         let code = record.status.unwrap_or_default();
-        let (before, number) = {
-            let mut all = core.before.lock();
-            let at = all.iter().position(|(sequence, ..)| *sequence == request.sequence);
-            let entry = at.map(|at| all.swap_remove(at));
-            entry.map_or((None, None), |(_, before, number)| (before, number))
+        let carried_out = {
+            let mut all = core.carried_out.lock();
+            let at = all.iter().position(|one| one.sequence == request.sequence);
+            at.map(|at| all.swap_remove(at))
         };
-        let is_success = code < 400 && request.is_write();
-        let after = if is_success { core.object_of(&request) } else { None };
-        let change = if is_success { change_of(before, after) } else { None };
-        core.note(&request, number, Some(code), change.as_ref());
+        let mut change = None;
+        // A request that the gate refused was noted when it arrived.
+        if let Some(CarriedOut { number, before, .. }) = carried_out {
+            if code < 400 && request.is_write() {
+                change = change_of(before, core.object_of(&request));
+            }
+            core.note(&request, number, Some(code), change.as_ref());
+        }
         let revision = core.server.revision();
         let ruling = {
             let mut state = core.state.lock();
@@ -382,15 +418,34 @@ impl WorldGate {
 /// Returns the failure of a perturbation, as a kube-apiserver words it.
 fn refusal(code: u16, request: &OperatorRequest) -> Status {
     let (reason, message) = match code {
-        409 => ("Conflict", "the object has been modified; please apply your changes to the latest version and try again"),
+        409 => (
+            "Conflict",
+            "the object has been modified; please apply your changes to the latest version and try again",
+        ),
         422 => ("Invalid", "the object is invalid"),
-        429 => ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
-        503 => ("ServiceUnavailable", "the server is currently unable to handle the request"),
-        504 => ("Timeout", "the server was unable to return a response in the time allotted, but may still be processing the request"),
-        _ => ("InternalError", "an error on the server has prevented the request from succeeding"),
+        429 => (
+            "TooManyRequests",
+            "the server has received too many requests and has asked us to try again later",
+        ),
+        503 => (
+            "ServiceUnavailable",
+            "the server is currently unable to handle the request",
+        ),
+        504 => (
+            "Timeout",
+            "the server was unable to return a response in the time allotted, but may still be processing the request",
+        ),
+        _ => (
+            "InternalError",
+            "an error on the server has prevented the request from succeeding",
+        ),
     };
     let name = request.name.as_deref().unwrap_or_default();
-    let status = Status::failure(code, reason, format!("{} {name:?}: {message}", request.resource));
+    let status = Status::failure(
+        code,
+        reason,
+        format!("{} {name:?}: {message}", request.resource),
+    );
     if matches!(code, 429 | 503) && !matches!(request.verb, RequestVerb::Watch) {
         status.with_retry_after(1)
     } else {

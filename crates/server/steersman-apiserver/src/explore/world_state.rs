@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use steersman_explore::{
-    Gate, Judge, ObjectChange, ObjectId, OperatorRequest, PointCounter, ReferencePoints, ReferenceWrite, RequestVerb,
-    WorldEvent, WorldEventKind,
+    Gate, Judge, ObjectChange, ObjectId, OperatorRequest, PointCounter, ReferencePoints,
+    ReferenceWrite, RequestVerb, WorldEvent, WorldEventKind,
 };
 
 use crate::faults::{RequestRecord, Verb};
@@ -84,13 +84,15 @@ impl WorldState {
     pub(super) fn note_arrival(&mut self, now: Duration, request: &OperatorRequest) {
         let is_watch = request.verb == RequestVerb::Watch;
         // The first request and the first watch of a process are the signs of its start: from then on it may be quiet.
-        let is_first = self.asked.insert(request.process) | (is_watch && self.watching.insert(request.process));
+        let is_first = self.asked.insert(request.process)
+            | (is_watch && self.watching.insert(request.process));
         if is_first {
             self.active_at = now;
         }
         self.has_watched |= is_watch;
         self.points.elects |= request.resource == "leases.coordination.k8s.io";
-        self.points.may_be_stale |= request.may_be_stale && !matches!(request.verb, RequestVerb::Get);
+        self.points.may_be_stale |=
+            request.may_be_stale && !matches!(request.verb, RequestVerb::Get);
     }
 
     /// Notes a request that was carried out or refused. `code` is `None` if it was not carried out.
@@ -129,14 +131,27 @@ impl WorldState {
         }
         if let Some(point) = point {
             let (change, step_revision) = (change.clone(), self.step_revision);
-            self.points.writes.push(ReferenceWrite { point, change, revision, step_revision });
+            self.points.writes.push(ReferenceWrite {
+                point,
+                change,
+                revision,
+                step_revision,
+            });
         }
         if let Some(change) = &change {
             let entry = (request.resource.clone(), change.clone());
             self.last_changes.insert(change.id.clone(), entry);
         }
         let request = request.clone();
-        self.tell(now, WorldEventKind::Wrote { request, number, code, change });
+        self.tell(
+            now,
+            WorldEventKind::Wrote {
+                request,
+                number,
+                code,
+                change,
+            },
+        );
     }
 
     pub(super) fn note_start(&mut self, now: Duration) -> usize {
@@ -157,13 +172,19 @@ impl WorldState {
 
     /// Returns whether a process watches.
     pub(super) fn is_watching(&self) -> bool {
-        self.live.iter().any(|process| self.watching.contains(process))
+        self.live
+            .iter()
+            .any(|process| self.watching.contains(process))
     }
 
     /// Returns since when the operator is quiet; `None` while its processes are starting. An operator that watches has
     /// started with the first watch of one process, and one that never watches with its first request.
     pub(super) fn quiet_since(&self) -> Option<Duration> {
-        let signs = if self.has_watched { &self.watching } else { &self.asked };
+        let signs = if self.has_watched {
+            &self.watching
+        } else {
+            &self.asked
+        };
         let has_started = self.live.iter().any(|process| signs.contains(process));
         has_started.then_some(self.active_at)
     }
@@ -186,7 +207,10 @@ pub(super) fn group_of(process: usize) -> String {
 
 /// Returns a request of the operator; `None` for a request of another client, or for a document.
 pub(super) fn request_of(record: &RequestRecord) -> Option<OperatorRequest> {
-    let process = record.groups.iter().find_map(|group| group.strip_prefix(PROCESS)?.parse().ok())?;
+    let process = record
+        .groups
+        .iter()
+        .find_map(|group| group.strip_prefix(PROCESS)?.parse().ok())?;
     let verb = match record.verb? {
         Verb::Get => RequestVerb::Get,
         Verb::List => RequestVerb::List,
@@ -209,7 +233,9 @@ pub(super) fn request_of(record: &RequestRecord) -> Option<OperatorRequest> {
         subresource: record.subresource.clone(),
         namespace: record.namespace.clone(),
         name: record.name.clone(),
-        is_dry_run: record.parameter("dryRun").is_some_and(|value| !value.is_empty()),
+        is_dry_run: record
+            .parameter("dryRun")
+            .is_some_and(|value| !value.is_empty()),
         may_be_stale: record.parameter("resourceVersion") == Some("0"),
     })
 }
@@ -217,8 +243,16 @@ pub(super) fn request_of(record: &RequestRecord) -> Option<OperatorRequest> {
 /// Returns the change of an object by a write; `None` if the write changed nothing.
 pub(super) fn change_of(before: Option<Value>, after: Option<Value>) -> Option<ObjectChange> {
     let id = ObjectId::of(after.as_ref().or(before.as_ref())?);
-    let version = |object: &Option<Value>| object.as_ref().map(|object| object["metadata"]["resourceVersion"].clone());
-    let uid = |object: &Option<Value>| object.as_ref().map(|object| object["metadata"]["uid"].clone());
+    let version = |object: &Option<Value>| {
+        object
+            .as_ref()
+            .map(|object| object["metadata"]["resourceVersion"].clone())
+    };
+    let uid = |object: &Option<Value>| {
+        object
+            .as_ref()
+            .map(|object| object["metadata"]["uid"].clone())
+    };
     let is_same = version(&before) == version(&after) && uid(&before) == uid(&after);
     (!is_same).then_some(ObjectChange { id, before, after })
 }

@@ -54,8 +54,15 @@ impl ApiServer {
     /// Returns every stored object, in the storage version of its kind, as it is now.
     pub fn objects(&self) -> Vec<Value> {
         self.context.with_registry(|registry| {
-            let stored = |one: &&Arc<Resource>| one.version == one.storage_version && one.verbs.contains(&"list");
-            let resources: Vec<Arc<Resource>> = registry.resources().iter().filter(stored).cloned().collect();
+            let stored = |one: &&Arc<Resource>| {
+                one.version == one.storage_version && one.verbs.contains(&"list")
+            };
+            let resources: Vec<Arc<Resource>> = registry
+                .resources()
+                .iter()
+                .filter(stored)
+                .cloned()
+                .collect();
             let mut seen = BTreeSet::new();
             let mut all = Vec::new();
             for resource in resources {
@@ -77,7 +84,8 @@ impl ApiServer {
     pub fn resource_of(&self, api_version: &str, kind: &str) -> Option<(String, bool)> {
         self.context.with_registry(|registry| {
             let mut resources = registry.resources().iter();
-            let found = resources.find(|one| one.kind == kind && one.api_version() == api_version)?;
+            let found =
+                resources.find(|one| one.kind == kind && one.api_version() == api_version)?;
             let group = found.group.as_str();
             let name = match group {
                 "" => found.plural.clone(),

@@ -67,7 +67,11 @@ impl Shrinking {
         repeats: usize,
     ) -> Self {
         let reference = order.reference.as_ref();
-        let point = |one: &Perturbation| reference.and_then(|reference| reference.points.point(one)).cloned();
+        let point = |one: &Perturbation| {
+            reference
+                .and_then(|reference| reference.points.point(one))
+                .cloned()
+        };
         let points = order.perturbations.iter().map(point);
         let mut shorter = VecDeque::new();
         if shrinks {
@@ -86,25 +90,32 @@ impl Shrinking {
     }
 
     /// Returns the next world of this finding; `None` if there is none now.
-    pub(super) fn next_world(&mut self, reference: &Arc<Reference>) -> Option<(ShrinkStep, WorldPlan)> {
+    pub(super) fn next_world(
+        &mut self,
+        reference: &Arc<Reference>,
+    ) -> Option<(ShrinkStep, WorldPlan)> {
         if self.repeats > 0 {
             self.repeats -= 1;
             let world = WorldPlan {
                 scenario: self.scenario.clone(),
                 perturbations: self.perturbations.clone(),
                 reference: Some(Arc::clone(reference)),
+                seed: 0,
             };
             return Some((ShrinkStep::Repeat, world));
         }
         if self.trial.is_none() {
             self.trials += 1;
             let number = self.trials;
-            self.trial = self.shorter.pop_front().map(|scenario| Trial::new(number, scenario));
+            self.trial = self
+                .shorter
+                .pop_front()
+                .map(|scenario| Trial::new(number, scenario));
         }
         let trial = self.trial.as_mut()?;
         if trial.missing_references > 0 {
             trial.missing_references -= 1;
-            let world = WorldPlan::undisturbed(trial.scenario.clone());
+            let world = WorldPlan::undisturbed(trial.scenario.clone(), trial.missing_references);
             return Some((ShrinkStep::Reference(trial.number), world));
         }
         if trial.is_running {
@@ -117,6 +128,7 @@ impl Shrinking {
             scenario: trial.scenario.clone(),
             perturbations,
             reference: Some(reference),
+            seed: 0,
         };
         Some((ShrinkStep::Candidate(trial.number), world))
     }
@@ -129,7 +141,10 @@ impl Shrinking {
         result: WorldResult,
         found: &mut Finding,
     ) {
-        let same = result.problems.iter().position(|problem| problem.kind() == found.problem.kind());
+        let same = result
+            .problems
+            .iter()
+            .position(|problem| problem.kind() == found.problem.kind());
         match step {
             ShrinkStep::Repeat => {
                 found.tries += 1;
@@ -140,7 +155,8 @@ impl Shrinking {
                 }
             }
             // A world of a trial that was given up says nothing.
-            ShrinkStep::Reference(trial) | ShrinkStep::Candidate(trial) if !self.is_trial(trial) => {}
+            ShrinkStep::Reference(trial) | ShrinkStep::Candidate(trial)
+                if !self.is_trial(trial) => {}
             ShrinkStep::Reference(_) => self.take_reference(result),
             ShrinkStep::Candidate(_) => match same {
                 Some(at) => {
@@ -148,11 +164,18 @@ impl Shrinking {
                     self.shorter = without_one(&self.scenario).collect();
                     self.trial = None;
                     found.steps = order.scenario.steps.to_vec();
-                    found.problem = result.problems.into_iter().nth(at).unwrap_or_else(|| found.problem.clone());
+                    found.problem = result
+                        .problems
+                        .into_iter()
+                        .nth(at)
+                        .unwrap_or_else(|| found.problem.clone());
                     found.events = result.events;
                 }
                 None => {
-                    let is_last = self.trial.as_ref().is_none_or(|trial| trial.candidates.is_empty());
+                    let is_last = self
+                        .trial
+                        .as_ref()
+                        .is_none_or(|trial| trial.candidates.is_empty());
                     match &mut self.trial {
                         Some(trial) if !is_last => trial.is_running = false,
                         _ => self.trial = None,
@@ -170,7 +193,9 @@ impl Shrinking {
     }
 
     fn is_trial(&self, number: usize) -> bool {
-        self.trial.as_ref().is_some_and(|trial| trial.number == number)
+        self.trial
+            .as_ref()
+            .is_some_and(|trial| trial.number == number)
     }
 
     fn take_reference(&mut self, result: WorldResult) {
@@ -182,9 +207,17 @@ impl Shrinking {
             return;
         }
         let is_sound = trial.references.iter().all(|one| one.problems.is_empty());
-        let points = trial.references.first_mut().map(|one| std::mem::take(&mut one.points)).unwrap_or_default();
+        let points = trial
+            .references
+            .first_mut()
+            .map(|one| std::mem::take(&mut one.points))
+            .unwrap_or_default();
         trial.candidates = candidates(&self.perturbations, &self.points, &points);
-        let worlds: Vec<&[ObjectMap]> = trial.references.iter().map(|one| one.states.as_slice()).collect();
+        let worlds: Vec<&[ObjectMap]> = trial
+            .references
+            .iter()
+            .map(|one| one.states.as_slice())
+            .collect();
         trial.reference = Some(Arc::new(Reference::learn(&trial.scenario, points, &worlds)));
         if !is_sound || trial.candidates.is_empty() {
             self.trial = None;
@@ -239,16 +272,21 @@ fn candidates(
 
 /// Returns the scenario without the steps that came after the first perturbation; `None` if there are none.
 fn truncated(scenario: &Scenario, events: &[WorldEvent]) -> Option<Scenario> {
-    let perturbed = events.iter().position(|event| matches!(event.what, WorldEventKind::Perturbed(_)))?;
+    let perturbed = events
+        .iter()
+        .position(|event| matches!(event.what, WorldEventKind::Perturbed(_)))?;
     let before = events.iter().take(perturbed);
-    let acts = before.filter(|event| matches!(event.what, WorldEventKind::User(_))).count();
+    let acts = before
+        .filter(|event| matches!(event.what, WorldEventKind::User(_)))
+        .count();
     let mut seen = 0;
     let kept = scenario.steps.iter().take_while(|step| {
         seen += usize::from(step.acts());
         seen <= acts
     });
     let kept: Vec<Step> = kept.cloned().collect();
-    let is_shorter = kept.iter().filter(|step| step.acts()).count() < scenario.steps.iter().filter(|step| step.acts()).count();
+    let is_shorter = kept.iter().filter(|step| step.acts()).count()
+        < scenario.steps.iter().filter(|step| step.acts()).count();
     is_shorter.then(|| scenario.with_steps(kept))
 }
 
@@ -258,8 +296,13 @@ fn without_one(scenario: &Scenario) -> impl Iterator<Item = Scenario> {
     let acting: Vec<usize> = (0..steps.len()).filter(|at| steps[*at].acts()).collect();
     let candidates = if acting.len() > 1 { acting } else { Vec::new() };
     candidates.into_iter().map(|at| {
-        let end = (at + 1..steps.len()).find(|next| steps[*next].acts()).unwrap_or(steps.len());
-        let kept = steps.iter().enumerate().filter(|(place, _)| *place < at || *place >= end);
+        let end = (at + 1..steps.len())
+            .find(|next| steps[*next].acts())
+            .unwrap_or(steps.len());
+        let kept = steps
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| *place < at || *place >= end);
         scenario.with_steps(kept.map(|(_, step)| step.clone()).collect::<Vec<_>>())
     })
 }

@@ -27,7 +27,10 @@ pub(super) struct ManagerHost {
     declare: Declare,
     cache: CacheOptions,
     running: Mutex<BTreeMap<usize, JoinHandle<()>>>,
-    ends: (mpsc::UnboundedSender<ProcessEnd>, AsyncMutex<mpsc::UnboundedReceiver<ProcessEnd>>),
+    ends: (
+        mpsc::UnboundedSender<ProcessEnd>,
+        AsyncMutex<mpsc::UnboundedReceiver<ProcessEnd>>,
+    ),
 }
 
 impl ManagerHost {
@@ -46,7 +49,9 @@ impl ManagerHost {
         let config = ClientConfig::in_process(self.server.service_as(user), "default");
         let server = self.server.clone();
         // The operator uses the server's wall clock, which the paused clock of the world advances.
-        let builder = Manager::builder(config).cache(self.cache.clone()).clock(move || server.now());
+        let builder = Manager::builder(config)
+            .cache(self.cache.clone())
+            .clock(move || server.now());
         let manager = builder.build()?;
         (self.declare)(&manager)?;
         Ok(Arc::new(manager))
@@ -56,10 +61,14 @@ impl ManagerHost {
 #[async_trait]
 impl OperatorHost for ManagerHost {
     async fn start(&self, process: usize, user: User) -> Result<(), ExploreError> {
-        let manager = self.manager(user).map_err(|source| ExploreError::Start { source })?;
+        let manager = self
+            .manager(user)
+            .map_err(|source| ExploreError::Start { source })?;
         let ends = self.ends.0.clone();
         let task = tokio::spawn(async move {
-            let ended = AssertUnwindSafe(manager.start(CancellationToken::new())).catch_unwind().await;
+            let ended = AssertUnwindSafe(manager.start(CancellationToken::new()))
+                .catch_unwind()
+                .await;
             let how = match ended {
                 Ok(Ok(())) => "the manager ended".to_owned(),
                 Ok(Err(error)) => report(&error).to_string(),

@@ -6,10 +6,10 @@ use std::time::Duration;
 use kube_core::Resource;
 use serde_json::{Value, json};
 use steersman_object::ObjectKey;
-use steersman_testenv::apiserver::ApiServer;
+use steersman_testenv::apiserver::ApiServerBuilder;
 use steersman_testenv::apiserver::explore::engine::{
-    self, CampaignOptions, FieldPattern, IgnoredPart, KindField, ObjectId, Perturbation, PerturbationKind, Rule,
-    ScenarioRules, Step,
+    self, CampaignOptions, FieldPattern, IgnoredPart, KindField, ObjectId, Perturbation,
+    PerturbationKind, Rule, ScenarioRules, Step,
 };
 
 /// What a user does with an operator, what must hold, and what is tried. Give it to
@@ -27,8 +27,11 @@ pub struct Scenario {
     /// The first mistake in a rule, a field or a name.
     pub(crate) mistake: Option<String>,
     #[debug(skip)]
-    pub(crate) make_server: Arc<dyn Fn() -> ApiServer + Send + Sync>,
+    pub(crate) configure: Configure,
 }
+
+/// Sets the options of a world's server.
+pub(crate) type Configure = Arc<dyn Fn(ApiServerBuilder) -> ApiServerBuilder + Send + Sync>;
 
 impl Scenario {
     /// Creates a scenario without steps. The name appears in reports; that of the test is a good one.
@@ -40,7 +43,7 @@ impl Scenario {
             rules: ScenarioRules::default(),
             options: CampaignOptions::default(),
             mistake: None,
-            make_server: Arc::new(ApiServer::new),
+            configure: Arc::new(|server| server),
         }
     }
 
@@ -64,7 +67,11 @@ impl Scenario {
     /// Adds a step: the user changes an object by a JSON merge patch.
     pub fn merge<K: Resource<DynamicType = ()>>(mut self, key: &ObjectKey, patch: Value) -> Self {
         let (api_version, object) = id_of::<K>(key);
-        self.steps.push(Step::Merge { api_version, object, patch });
+        self.steps.push(Step::Merge {
+            api_version,
+            object,
+            patch,
+        });
         self
     }
 
@@ -76,7 +83,10 @@ impl Scenario {
     /// Adds a step: the user deletes an object.
     pub fn delete<K: Resource<DynamicType = ()>>(mut self, key: &ObjectKey) -> Self {
         let (api_version, object) = id_of::<K>(key);
-        self.steps.push(Step::Delete { api_version, object });
+        self.steps.push(Step::Delete {
+            api_version,
+            object,
+        });
         self
     }
 
@@ -172,10 +182,13 @@ impl Scenario {
         self
     }
 
-    /// Sets how the server of each world is made, for instance one that plays the controllers of workloads. Default
-    /// [`ApiServer::new`].
-    pub fn on_server(mut self, make: impl Fn() -> ApiServer + Send + Sync + 'static) -> Self {
-        self.make_server = Arc::new(make);
+    /// Sets the options of the server of each world, for instance that it plays the controllers of workloads. The seed of a
+    /// server is that of its world.
+    pub fn on_server(
+        mut self,
+        configure: impl Fn(ApiServerBuilder) -> ApiServerBuilder + Send + Sync + 'static,
+    ) -> Self {
+        self.configure = Arc::new(configure);
         self
     }
 
@@ -192,7 +205,9 @@ impl Scenario {
 
     fn compiled(&mut self, name: &str, rule: &str) -> Option<Rule> {
         let compiled = Rule::compile(name, rule);
-        compiled.map_err(|why| self.note(format!("the rule {name:?}: {why}"))).ok()
+        compiled
+            .map_err(|why| self.note(format!("the rule {name:?}: {why}")))
+            .ok()
     }
 
     fn parsed(&mut self, path: &str) -> Option<FieldPattern> {

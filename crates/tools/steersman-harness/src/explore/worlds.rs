@@ -7,6 +7,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use serde_json::Value;
 use steersman_cache::CacheOptions;
+use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::explore::engine::{
     Campaign, ExploreReport, NextWorld, WorldOrder, WorldResult,
 };
@@ -15,7 +16,7 @@ use steersman_webhook::WebhookServer;
 use tokio::time::Instant;
 
 use super::manager_host::ManagerHost;
-use super::scenario::Scenario;
+use super::scenario::{Configure, Scenario};
 use crate::called_webhooks;
 use crate::error::{BoxError, HarnessError};
 use crate::explore_failure::ExploreFailure;
@@ -32,7 +33,7 @@ pub(crate) struct ExploredOperator {
 /// What the threads of an exploration share.
 struct Exploration {
     operator: ExploredOperator,
-    make_server: Arc<dyn Fn() -> steersman_testenv::apiserver::ApiServer + Send + Sync>,
+    configure: Configure,
     state: Mutex<ExplorationState>,
     /// Notifies the threads that a world has ended.
     changed: Condvar,
@@ -45,17 +46,22 @@ struct ExplorationState {
 }
 
 /// Explores an operator. Returns the report if nothing was found.
-pub(crate) fn explore(mut operator: ExploredOperator, scenario: Scenario) -> Result<ExploreReport, HarnessError> {
+pub(crate) fn explore(
+    mut operator: ExploredOperator,
+    scenario: Scenario,
+) -> Result<ExploreReport, HarnessError> {
     if let Some(mistake) = &scenario.mistake {
-        return Err(HarnessError::Explore(format!("the scenario {}: {mistake}", scenario.name).into()));
+        return Err(HarnessError::Explore(
+            format!("the scenario {}: {mistake}", scenario.name).into(),
+        ));
     }
     let (name, options) = (scenario.name.clone(), scenario.options.clone());
-    let make_server = Arc::clone(&scenario.make_server);
+    let configure = Arc::clone(&scenario.configure);
     let definitions = std::mem::take(&mut operator.definitions);
     let campaign = Campaign::new(scenario.build(definitions), options);
     let exploration = Exploration {
         operator,
-        make_server,
+        configure,
         state: Mutex::new(ExplorationState {
             campaign: Some(campaign),
             failed: None,
@@ -129,7 +135,9 @@ impl Exploration {
             match (done, &mut state.campaign) {
                 (Ok(result), Some(campaign)) => campaign.finish_world(id, result),
                 (Err(error), campaign) => {
-                    let goes_on = campaign.as_mut().is_some_and(|campaign| campaign.fail_world(id));
+                    let goes_on = campaign
+                        .as_mut()
+                        .is_some_and(|campaign| campaign.fail_world(id));
                     if !goes_on {
                         state.failed.get_or_insert(error);
                     }
@@ -143,13 +151,27 @@ impl Exploration {
 
     /// Runs one world on a runtime with a paused clock. Dropping the runtime ends all tasks of the world.
     fn run_world(&self, order: WorldOrder) -> Result<WorldResult, BoxError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()?;
         runtime.block_on(async {
-            let server = (self.make_server)();
+            let server = (self.configure)(ApiServer::builder())
+                .seed(order.seed)
+                .build();
             let operator = &self.operator;
-            let host = ManagerHost::new(server.clone(), Arc::clone(&operator.declare), operator.cache.clone());
+            let host = ManagerHost::new(
+                server.clone(),
+                Arc::clone(&operator.declare),
+                operator.cache.clone(),
+            );
             if let Some(webhooks) = &operator.webhooks {
-                for definition in order.scenario.initial.iter().filter(|one| one["kind"] == "CustomResourceDefinition") {
+                for definition in order
+                    .scenario
+                    .initial
+                    .iter()
+                    .filter(|one| one["kind"] == "CustomResourceDefinition")
+                {
                     let refused = |source| ExploreError::Initial {
                         object: definition["metadata"]["name"].to_string(),
                         source: Box::new(source),

@@ -65,7 +65,9 @@ fn only(text: &str) -> Result<OnlyPerturbations, String> {
         return Ok(OnlyPerturbations(Vec::new()));
     }
     let parsed = Perturbation::parse_all(text);
-    parsed.map(OnlyPerturbations).map_err(|error| error.to_string())
+    parsed
+        .map(OnlyPerturbations)
+        .map_err(|error| error.to_string())
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -83,7 +85,10 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         ExploreFlags::command().debug_assert();
-        let line = ["explore", "--scenario", "a.yaml", "--budget", "10m", "--only", "refuse@2:409+throttled", "--", "python3", "-u", "a.py"];
+        let line = [
+            "explore", "--scenario", "a.yaml", "--budget", "10m", "--only",
+            "refuse@2:409+throttled", "--", "python3", "-u", "a.py",
+        ];
         let flags = ExploreFlags::parse_from(line);
         assert_eq!(flags.command.len(), 3);
         assert_eq!(flags.budget, Some(Duration::from_secs(600)));

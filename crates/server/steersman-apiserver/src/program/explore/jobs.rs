@@ -62,7 +62,11 @@ pub(crate) async fn run_all(
                     return Err(failure.into());
                 }
             }
-            Some(Err(error)) => return Err(ProgramProblem::World { source: error.into() }),
+            Some(Err(error)) => {
+                return Err(ProgramProblem::World {
+                    source: error.into(),
+                });
+            }
             None => return Ok(()),
         }
         progress.show(campaign.progress(), began.elapsed());
@@ -81,19 +85,26 @@ impl From<WorldFailure> for ProgramProblem {
         match failure {
             WorldFailure::Serve(error) => Self::Serve(error),
             WorldFailure::Folder(path, source) => Self::Folder { path, source },
-            WorldFailure::Explore(error) => Self::World { source: error.into() },
+            WorldFailure::Explore(error) => Self::World {
+                source: error.into(),
+            },
         }
     }
 }
 
 impl Worlds {
     async fn run(&self, order: WorldOrder) -> Result<WorldResult, WorldFailure> {
-        let mut builder = ApiServer::builder().log_capacity(REMEMBERED);
+        let mut builder = ApiServer::builder()
+            .log_capacity(REMEMBERED)
+            .seed(order.seed);
         if self.play {
             builder = builder.play(PlayedPart::Workloads.played());
         }
         let server = builder.build();
-        let serving = server.serve("127.0.0.1:0").await.map_err(WorldFailure::Serve)?;
+        let serving = server
+            .serve("127.0.0.1:0")
+            .await
+            .map_err(WorldFailure::Serve)?;
         let folder = self.folder.join(format!("world-{}", order.id));
         make_folder(&folder)?;
         let processes = WorldProcesses::new(serving, &self.command, order.id, &folder);

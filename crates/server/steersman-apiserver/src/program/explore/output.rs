@@ -25,7 +25,12 @@ impl Progress {
     }
 
     pub(crate) fn show(&mut self, progress: CampaignProgress, elapsed: Duration) {
-        let CampaignProgress { worlds, planned, tried, found } = progress;
+        let CampaignProgress {
+            worlds,
+            planned,
+            tried,
+            found,
+        } = progress;
         let left = match self.budget {
             Some(budget) => format!(", {} s left", budget.saturating_sub(elapsed).as_secs()),
             None => String::new(),

@@ -30,7 +30,10 @@ pub(crate) struct WorldProcesses {
     world: usize,
     folder: PathBuf,
     running: Arc<Mutex<BTreeMap<usize, RunningProcess>>>,
-    ends: (mpsc::UnboundedSender<ProcessEnd>, AsyncMutex<mpsc::UnboundedReceiver<ProcessEnd>>),
+    ends: (
+        mpsc::UnboundedSender<ProcessEnd>,
+        AsyncMutex<mpsc::UnboundedReceiver<ProcessEnd>>,
+    ),
 }
 
 struct RunningProcess {
@@ -64,7 +67,10 @@ impl WorldProcesses {
         let kubeconfig = self.folder.join(format!("kubeconfig-{process}"));
         std::fs::write(&kubeconfig, self.serving.kubeconfig_for(user))?;
         let output = File::create(self.output_path(process))?;
-        let (program, arguments) = self.command.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+        let (program, arguments) = self
+            .command
+            .split_first()
+            .ok_or(std::io::ErrorKind::InvalidInput)?;
         let mut child = Command::new(program)
             .args(arguments)
             .env("KUBECONFIG", kubeconfig)
@@ -74,15 +80,24 @@ impl WorldProcesses {
             .stderr(output)
             .process_group(0)
             .spawn()?;
-        let id = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let id = child
+            .id()
+            .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let group = id.ok_or(std::io::ErrorKind::NotFound)?;
         let (done, ended) = oneshot::channel();
-        let entry = RunningProcess { group, is_killed: false, ended: Some(ended) };
+        let entry = RunningProcess {
+            group,
+            is_killed: false,
+            ended: Some(ended),
+        };
         self.running.lock().insert(process, entry);
         let (running, ends) = (Arc::clone(&self.running), self.ends.0.clone());
         tokio::spawn(async move {
             let status = child.wait().await;
-            let is_killed = running.lock().remove(&process).is_none_or(|one| one.is_killed);
+            let is_killed = running
+                .lock()
+                .remove(&process)
+                .is_none_or(|one| one.is_killed);
             // Children of the process end with it, as the processes of a container do.
             let _ = kill_process_group(group, Signal::KILL);
             if !is_killed {

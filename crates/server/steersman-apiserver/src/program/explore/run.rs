@@ -68,7 +68,13 @@ impl Drop for WorkFolder {
 
 /// Prints the story of each finding and the summary, and writes the report.
 fn tell(flags: &ExploreFlags, result: CampaignResult, took: Duration) -> Outcome {
-    let words = |words: &[OsString]| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+    let words = |words: &[OsString]| {
+        words
+            .iter()
+            .map(|word| shell_word(word))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let report = ExploreReport {
         scenario: flags.scenario.display().to_string(),
         operator: words(&flags.command),
@@ -81,19 +87,26 @@ fn tell(flags: &ExploreFlags, result: CampaignResult, took: Duration) -> Outcome
         again: again(flags, &words(&flags.command)),
     };
     for finding in &report.findings {
-        say(std::io::stdout(), &tell_finding(finding, &report.command_for(finding)));
+        say(
+            std::io::stdout(),
+            &tell_finding(finding, &report.command_for(finding)),
+        );
     }
     say(std::io::stdout(), report.summary().trim_end());
     if let Some(folder) = &flags.report {
         let write = |name: &str, text: String| {
             let path = folder.join(name);
-            let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
+            let written =
+                std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
             written.map_err(|source| ProgramProblem::Folder { path, source })
         };
         write("report.html", report.html())?;
         write("junit.xml", report.junit())?;
         let path = folder.join("report.html");
-        say(std::io::stdout(), &format!("The report is {}.", path.display()));
+        say(
+            std::io::stdout(),
+            &format!("The report is {}.", path.display()),
+        );
     }
     Ok(())
 }
@@ -108,7 +121,8 @@ fn again(flags: &ExploreFlags, command: &str) -> String {
 /// Returns a word as a shell reads it: in quotes if it has other characters than those of plain paths and flags.
 fn shell_word(word: &(impl AsRef<std::ffi::OsStr> + ?Sized)) -> String {
     let text = word.as_ref().to_string_lossy();
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./=:,@+{}".contains(character);
+    let is_plain =
+        |character: char| character.is_ascii_alphanumeric() || "-_./=:,@+{}".contains(character);
     if !text.is_empty() && text.chars().all(is_plain) {
         text.into_owned()
     } else {

@@ -50,14 +50,21 @@ fn objects(path: &Path) -> Outcome<Vec<Value>> {
     let found = manifests::read(path)?;
     if found.is_empty() {
         let path = path.to_owned();
-        return Err(ProgramProblem::Nothing { what: "object", path });
+        return Err(ProgramProblem::Nothing {
+            what: "object",
+            path,
+        });
     }
     for manifest in &found {
         let kind = manifest.object["kind"].as_str().unwrap_or_default();
         let version = manifest.object["apiVersion"].as_str().unwrap_or_default();
-        let name = manifest.object["metadata"]["name"].as_str().unwrap_or_default();
+        let name = manifest.object["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default();
         if kind.is_empty() || version.is_empty() || name.is_empty() {
-            return Err(ProgramProblem::NoObject { place: manifest.to_string() });
+            return Err(ProgramProblem::NoObject {
+                place: manifest.to_string(),
+            });
         }
     }
     Ok(found.into_iter().map(|manifest| manifest.object).collect())
