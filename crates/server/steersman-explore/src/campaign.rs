@@ -459,3 +459,6 @@ fn like(points: &ReferencePoints, perturbation: &Perturbation, point: &Point) ->
         .map(|(at, _)| at + 1)
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

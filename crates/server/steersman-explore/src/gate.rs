@@ -54,6 +54,18 @@ struct InFlight {
     at_end: Vec<Perturbation>,
 }
 
+/// A request that was carried out.
+struct RequestEnd<'a> {
+    /// The number and the text of the request, for the story.
+    point: String,
+    process: usize,
+    /// The code of its answer.
+    code: u16,
+    change: Option<&'a ObjectChange>,
+    /// The newest revision of the server.
+    revision: u64,
+}
+
 /// What happens with a request: first the actions, in their order, then the verdict.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ruling<V> {
@@ -256,93 +268,87 @@ impl Gate {
         };
         let mut actions = Vec::new();
         let mut verdict = Departure::Answer;
-        let is_first_silence = !self.is_silent;
         if self.is_silent && request.is_write() && code < 400 {
             actions.extend(self.end_silence());
         }
+        let kind = if request.is_read() { "read" } else { "write" };
+        let end = RequestEnd {
+            point: format!("{kind} {number}, {request},"),
+            process: request.process,
+            code,
+            change,
+            revision,
+        };
         for perturbation in at_end {
-            let point = if perturbation.kind.is_at_read() {
-                format!("read {number}, {request},")
-            } else {
-                format!("write {number}, {request},")
-            };
-            match perturbation.kind {
-                PerturbationKind::CrashAfterWrite | PerturbationKind::StaleRestart => {
-                    self.dead.insert(request.process);
-                    actions.push(tell(format!(
-                        "the operator is killed after {point} was carried out; its answer never arrives"
-                    )));
-                    if perturbation.kind == PerturbationKind::StaleRestart {
-                        let shown = revision.saturating_sub(perturbation.detail);
-                        (self.as_of, self.is_silent) = (Some(shown), true);
-                        actions.push(tell(format!(
-                            "the next process first sees revision {shown}, {} before the newest, {revision}",
-                            perturbation.detail
-                        )));
-                        actions.push(WorldAction::SilenceWatches("*".to_owned()));
-                    }
-                    actions.push(WorldAction::Kill(request.process));
-                    verdict = Departure::Drop;
-                }
-                PerturbationKind::CrashAfterRead => {
-                    self.dead.insert(request.process);
-                    actions.push(tell(format!(
-                        "the operator is killed after {point} was answered"
-                    )));
-                    actions.push(WorldAction::Kill(request.process));
-                    verdict = Departure::Drop;
-                }
-                PerturbationKind::LostAnswer => {
-                    actions.push(tell(format!("{point} is carried out, and answered 504")));
-                    // A refused write changed nothing, and gets its refusal.
-                    if code < 400 {
-                        verdict = Departure::Replace(504);
-                    }
-                }
-                PerturbationKind::LateWatch if is_first_silence => self.is_silent = true,
-                PerturbationKind::ExpiredWatch => {
-                    actions.push(tell(format!("after {point} all watches end with 410")));
-                    actions.push(WorldAction::ExpireWatches);
-                }
-                PerturbationKind::ServerRestart => {
-                    actions.push(tell(format!(
-                        "after {point} the server restarts, without its history"
-                    )));
-                    actions.push(WorldAction::RestartServer);
-                }
-                PerturbationKind::Interfere => {
-                    if let Some(change) = change {
-                        let what = if change.before.is_some() {
-                            "restores it as it was"
-                        } else {
-                            "deletes it"
-                        };
-                        actions.push(tell(format!("after {point} a user {what}: {}", change.id)));
-                        actions.push(WorldAction::Undo(change.id.clone()));
-                    }
-                }
-                PerturbationKind::Missed => {
-                    if let Some(change) = change {
-                        actions.push(tell(format!(
-                            "after {point} {} is deleted while no watch is open, and created again if the user made it",
-                            change.id
-                        )));
-                        actions.push(WorldAction::DeleteInGap(change.id.clone()));
-                    }
-                }
-                PerturbationKind::NamespaceDeleted => {
-                    if let Some(change) = change {
-                        let namespace = change.id.namespace.clone();
-                        actions.push(tell(format!(
-                            "after {point} a user deletes the namespace {namespace}"
-                        )));
-                        actions.push(WorldAction::DeleteNamespace(namespace));
-                    }
-                }
-                _ => {}
+            let ruling = self.happen(perturbation, &end);
+            actions.extend(ruling.actions);
+            if ruling.verdict != Departure::Answer {
+                verdict = ruling.verdict;
             }
         }
         rule(actions, verdict)
+    }
+
+    /// Lets a perturbation happen at the end of its request.
+    fn happen(&mut self, perturbation: Perturbation, end: &RequestEnd<'_>) -> Ruling<Departure> {
+        let point = &end.point;
+        match perturbation.kind {
+            PerturbationKind::CrashAfterWrite | PerturbationKind::StaleRestart => {
+                self.dead.insert(end.process);
+                let mut actions = vec![tell(format!(
+                    "the operator is killed after {point} was carried out; its answer never arrives"
+                ))];
+                if perturbation.kind == PerturbationKind::StaleRestart {
+                    let (older, newest) = (perturbation.detail, end.revision);
+                    let shown = newest.saturating_sub(older);
+                    (self.as_of, self.is_silent) = (Some(shown), true);
+                    actions.push(tell(format!(
+                        "the next process first sees revision {shown}, {older} before the newest, {newest}"
+                    )));
+                    actions.push(WorldAction::SilenceWatches("*".to_owned()));
+                }
+                actions.push(WorldAction::Kill(end.process));
+                rule(actions, Departure::Drop)
+            }
+            PerturbationKind::CrashAfterRead => {
+                self.dead.insert(end.process);
+                let told = tell(format!("the operator is killed after {point} was answered"));
+                rule(vec![told, WorldAction::Kill(end.process)], Departure::Drop)
+            }
+            PerturbationKind::LostAnswer => {
+                let told = tell(format!("{point} is carried out, and answered 504"));
+                // A refused write changed nothing, and gets its refusal.
+                let is_lost = end.code < 400;
+                rule(
+                    vec![told],
+                    if is_lost {
+                        Departure::Replace(504)
+                    } else {
+                        Departure::Answer
+                    },
+                )
+            }
+            PerturbationKind::LateWatch => {
+                self.is_silent = true;
+                rule(Vec::new(), Departure::Answer)
+            }
+            PerturbationKind::ExpiredWatch => {
+                let told = tell(format!("after {point} all watches end with 410"));
+                rule(vec![told, WorldAction::ExpireWatches], Departure::Answer)
+            }
+            PerturbationKind::ServerRestart => {
+                let told = tell(format!(
+                    "after {point} the server restarts, without its history"
+                ));
+                rule(vec![told, WorldAction::RestartServer], Departure::Answer)
+            }
+            kind => {
+                let acted = end
+                    .change
+                    .and_then(|change| act_as_user(kind, point, change));
+                rule(acted.map(Vec::from).unwrap_or_default(), Departure::Answer)
+            }
+        }
     }
 
     /// Returns whether a request that waits may be carried out.
@@ -432,6 +438,42 @@ impl Gate {
         *left -= 1;
         Some(Arrival::Refuse(429))
     }
+}
+
+/// Returns what a user does after a write; `None` for a perturbation in which no user acts.
+fn act_as_user(
+    kind: PerturbationKind,
+    point: &str,
+    change: &ObjectChange,
+) -> Option<[WorldAction; 2]> {
+    let id = &change.id;
+    Some(match kind {
+        PerturbationKind::Interfere => {
+            let what = if change.before.is_some() {
+                "restores it as it was"
+            } else {
+                "deletes it"
+            };
+            [
+                tell(format!("after {point} a user {what}: {id}")),
+                WorldAction::Undo(id.clone()),
+            ]
+        }
+        PerturbationKind::Missed => {
+            let told = tell(format!(
+                "after {point} {id} is deleted while no watch is open, and created again if the user made it"
+            ));
+            [told, WorldAction::DeleteInGap(id.clone())]
+        }
+        PerturbationKind::NamespaceDeleted => {
+            let namespace = id.namespace.clone();
+            let told = tell(format!(
+                "after {point} a user deletes the namespace {namespace}"
+            ));
+            [told, WorldAction::DeleteNamespace(namespace)]
+        }
+        _ => return None,
+    })
 }
 
 fn rule<V>(actions: Vec<WorldAction>, verdict: V) -> Ruling<V> {

@@ -196,3 +196,6 @@ fn add(problems: &mut Vec<Problem>, problem: Problem) {
         problems.push(problem);
     }
 }
+
+#[cfg(test)]
+mod tests;

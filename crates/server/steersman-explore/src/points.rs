@@ -218,3 +218,6 @@ impl std::fmt::Display for Point {
         write!(f, ", number {}", self.earlier + 1)
     }
 }
+
+#[cfg(test)]
+mod tests;

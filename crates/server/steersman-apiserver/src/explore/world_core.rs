@@ -1,5 +1,6 @@
 //! Driver: the gate of one world: carries out what the engine decides about each request.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -122,7 +123,7 @@ impl WorldCore {
     }
 
     /// Notes processes that end by themselves, and starts them again, as a kubelet does. Never returns.
-    pub(super) async fn follow_exits(&self, is_permitted: bool) {
+    pub(super) async fn follow_exits(&self, is_permitted: bool) -> Infallible {
         loop {
             let end = self.host.ended().await;
             let output = self.host.output(end.process);

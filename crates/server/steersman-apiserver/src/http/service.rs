@@ -17,7 +17,9 @@ use steersman_auth::User;
 use steersman_registry::Registry;
 use tokio_util::sync::CancellationToken;
 
-use crate::faults::{Decision, GateDeparture, RequestRecord, RestartEffect, Verb, WatchMode};
+use crate::faults::{
+    Decision, GateDeparture, RequestGate, RequestRecord, RestartEffect, Verb, WatchMode,
+};
 use crate::http::context::Context;
 use crate::http::documents::serve::{self, DocumentRequest};
 use crate::http::documents::{issuer, metrics};
@@ -163,17 +165,7 @@ impl ApiService {
         let accept = text(&parts.headers, header::ACCEPT);
         let mut reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
         if let Some(gate) = gate {
-            record.status = Some(reply.code);
-            if let Some(created) = &reply.created {
-                record.name = Some(created.clone());
-            }
-            match gate.depart(&record).await {
-                GateDeparture::Answer => {}
-                GateDeparture::Replace(status) => {
-                    reply = refused(HttpRefusal::Status(status), accept);
-                }
-                GateDeparture::Cut => return Err(BodyError),
-            }
+            reply = depart(&*gate, &mut record, reply, accept).await?;
         }
         let (code, created) = (reply.code, reply.created.as_deref());
         self.context.log.finish(record.sequence, code, created);
