@@ -423,6 +423,24 @@ impl ApiService {
     }
 }
 
+/// Lets the gate decide about the answer of a request that was carried out.
+async fn depart(
+    gate: &dyn RequestGate,
+    record: &mut RequestRecord,
+    reply: Reply,
+    accept: Option<&str>,
+) -> Result<Reply, BodyError> {
+    record.status = Some(reply.code);
+    if let Some(created) = &reply.created {
+        record.name = Some(created.clone());
+    }
+    match gate.depart(record).await {
+        GateDeparture::Answer => Ok(reply),
+        GateDeparture::Replace(status) => Ok(refused(HttpRefusal::Status(status), accept)),
+        GateDeparture::Cut => Err(BodyError),
+    }
+}
+
 /// Awaits a future. A panic becomes the Status of a 500, and ends neither the connection nor the server (SRV-4).
 async fn caught<F: Future>(work: F) -> Result<F::Output, Status> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
