@@ -1,6 +1,5 @@
 //! Driver: the gate of one world: carries out what the engine decides about each request.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,7 +122,8 @@ impl WorldCore {
     }
 
     /// Notes processes that end by themselves, and starts them again, as a kubelet does. Never returns.
-    pub(super) async fn follow_exits(&self, is_permitted: bool) -> Infallible {
+    #[expect(clippy::infinite_loop, reason = "the end of the world ends the task")]
+    pub(super) async fn follow_exits(&self, is_permitted: bool) {
         loop {
             let end = self.host.ended().await;
             let output = self.host.output(end.process);

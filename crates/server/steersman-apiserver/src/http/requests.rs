@@ -1,5 +1,6 @@
 //! Room: the parts of a request, from its path to its body.
 
+pub(crate) mod headers;
 pub(crate) mod negotiate;
 pub(crate) mod path;
 pub(crate) mod query;

@@ -8,9 +8,9 @@ use std::task;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use http::header::{self, HeaderName, HeaderValue};
+use http::header::{self, HeaderValue};
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
 use steersman_apimachinery::status::Status;
 use steersman_auth::User;
@@ -28,6 +28,7 @@ use crate::http::handlers::{admin, future_reads, stop, watch};
 use crate::http::requests::auth::{AuthOutcome, Caller};
 use crate::http::requests::call::{self, HttpRefusal, ResourceCall};
 use crate::http::requests::deadline;
+use crate::http::requests::headers::{append, joined, text};
 use crate::http::requests::negotiate::{self, Format};
 use crate::http::requests::path::{ObjectPath, PathRoute};
 use crate::http::requests::query::Query;
@@ -481,23 +482,4 @@ fn runs_long(record: &RequestRecord) -> bool {
     let part = record.subresource.as_deref().unwrap_or_default();
     let part = part.split('/').next().unwrap_or_default();
     record.does(Verb::Watch) || matches!(part, "attach" | "exec" | "proxy" | "log" | "portforward")
-}
-
-/// Returns the value of a header; `None` if the header is absent or its value is not ASCII text.
-fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
-}
-
-/// Returns the values of all headers with this name, joined by commas. Leaves out values that are not ASCII text.
-fn joined(headers: &HeaderMap, name: HeaderName) -> String {
-    let values = headers.get_all(name).into_iter();
-    let texts: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
-    texts.join(",")
-}
-
-/// Adds a header. Leaves it out if the value has bytes that a header cannot have, such as a line break.
-fn append(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
-        headers.append(name, value);
-    }
 }
