@@ -230,7 +230,7 @@ fn a_write_of_a_user_is_acted_on_by_its_object() {
     let id = change().id;
     for (name, action) in [
         ("interfere@1", WorldAction::Undo(id.clone())),
-        ("missed@1", WorldAction::DeleteInGap(id.clone())),
+        ("missed@1", WorldAction::DeleteInGap(id)),
         (
             "namespace-deleted@1",
             WorldAction::DeleteNamespace("shop".to_owned()),
