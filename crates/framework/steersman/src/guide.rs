@@ -26,8 +26,9 @@
 //! 22. [`faults`]: failures on demand.
 //! 23. [`simulator`]: the controllers, scheduler and kubelets that it stands in for.
 //! 24. [`testing`]: tests of whole operators, in milliseconds.
-//! 25. [`troubleshooting`]: error messages, their causes and the remedy.
-//! 26. [`coming_from_kube_rs`], [`coming_from_controller_runtime`] and [`coming_from_josdk`]: names side by side.
+//! 25. [`exploring`]: crashes, lost answers and old states at each request of an operator.
+//! 26. [`troubleshooting`]: error messages, their causes and the remedy.
+//! 27. [`coming_from_kube_rs`], [`coming_from_controller_runtime`] and [`coming_from_josdk`]: names side by side.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -58,6 +59,7 @@ macro_rules! page {
         #[doc = "[faults]: crate::guide::faults"]
         #[doc = "[simulator]: crate::guide::simulator"]
         #[doc = "[testing]: crate::guide::testing"]
+        #[doc = "[exploring]: crate::guide::exploring"]
         #[doc = "[troubleshooting]: crate::guide::troubleshooting"]
         #[doc = "[coming-from-kube-rs]: crate::guide::coming_from_kube_rs"]
         #[doc = "[coming-from-controller-runtime]: crate::guide::coming_from_controller_runtime"]
@@ -93,6 +95,7 @@ page!(api_server, "../guide/api-server.md");
 page!(faults, "../guide/faults.md");
 page!(simulator, "../guide/simulator.md");
 page!(testing, "../guide/testing.md");
+page!(exploring, "../guide/exploring.md");
 page!(troubleshooting, "../guide/troubleshooting.md");
 page!(coming_from_kube_rs, "../guide/coming-from-kube-rs.md");
 page!(
