@@ -54,6 +54,7 @@ const NEVER: &[(&[&str], &[&str])] = &[
             "steersman-protobuf", "steersman-apimachinery", "steersman-cel", "steersman-schema",
             "steersman-store", "steersman-auth", "steersman-tables", "steersman-openapi",
             "steersman-builtins", "steersman-patch", "steersman-registry", "steersman-simulator",
+            "steersman-explore",
         ],
         &["hyper", "kube-core", "k8s-openapi"],
     ),
