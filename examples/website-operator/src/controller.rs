@@ -32,7 +32,7 @@ const BY_PAGES: &str = "spec.pages";
 /// Reconciles each website into a copy of its pages, web servers and a Service.
 struct WebsiteReconciler;
 
-/// Requests the sites whose entries in the directory were added, changed or removed.
+/// Requests each site that had an entry of the directory added, changed or removed.
 struct ChangedEntries;
 
 /// Declares the controller: its watches, and the requests that their events cause.
@@ -54,7 +54,7 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
         ))
         // A change of the pages concerns each site that names them.
         .watch(Watch::of::<ConfigMap>(indexed(BY_PAGES)))
-        // A user may change the directory: a site whose entry is lost is entered again, and the entry of a site that is
+        // A user may change the directory: a site that lost its entry is entered again, and the entry of a site that is
         // gone is removed.
         .watch(Watch::of::<ConfigMap>(ChangedEntries))
         .max_concurrent_reconciles(4)

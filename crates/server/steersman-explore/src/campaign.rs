@@ -1,7 +1,7 @@
 //! Machine: decides which worlds run, and collects what they find.
 //!
-//! EXPLORE-3: a finding is told only with the worlds that tried it again, and says how many of them showed it.
-//! EXPLORE-4: a world is compared with the reference of its own steps: a shrunk scenario has references of its own.
+//! EXPLORE-3: a finding says how many worlds tried it again, and how many of them showed it again.
+//! EXPLORE-4: a world is compared with the reference of its own steps: a shorter scenario has references of its own.
 
 mod shrinking;
 
@@ -23,7 +23,7 @@ use crate::world_event::WorldEvent;
 /// The number of undisturbed worlds, which show what differs from run to run.
 const REFERENCES: usize = 3;
 
-/// How often a finding is tried again.
+/// The number of worlds that try a finding again.
 const REPEATS: usize = 3;
 
 /// The number of findings that are shrunk; later ones are only tried again.
@@ -32,9 +32,10 @@ const MOST_SHRUNK: usize = 8;
 /// What an exploration tries.
 #[derive(Debug, Clone, Default)]
 pub struct CampaignOptions {
-    /// The only world to try, besides the reference; `None` for all.
+    /// The perturbations of the only world to try besides the reference; empty for the reference alone, `None` for all
+    /// perturbations that fit.
     pub only: Option<Vec<Perturbation>>,
-    /// After how long no further point is tried; `None` for no limit.
+    /// The time after which no further point is tried; `None` for no limit. Repeats and shrinking of findings go on.
     pub budget: Option<Duration>,
     /// The number of pairs of perturbations that are tried after all single ones.
     pub pairs: usize,
@@ -53,8 +54,8 @@ pub struct WorldOrder {
     pub perturbations: Vec<Perturbation>,
     /// What undisturbed worlds did; `None` for the reference itself.
     pub reference: Option<Arc<Reference>>,
-    /// The seed of the server's uids and generated names. References have different seeds, so that it is learned which
-    /// fields depend on them.
+    /// The seed of the server's uids and generated names. The worlds of a reference have different seeds, which shows
+    /// the fields that depend on the seed.
     pub seed: u64,
 }
 
@@ -89,11 +90,11 @@ pub enum NextWorld {
 /// How far an exploration is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CampaignProgress {
-    /// The number of worlds whose results are in, of any purpose.
+    /// The number of worlds that have ended, those of the reference, repeats and shrinking included.
     pub worlds: usize,
     /// The number of points that are planned so far, pairs included.
     pub planned: usize,
-    /// The number of planned points whose worlds have ended.
+    /// The number of planned points that were tried.
     pub tried: usize,
     /// The number of findings so far.
     pub found: usize,
@@ -138,7 +139,7 @@ pub struct Campaign {
 enum Purpose {
     Reference,
     Point,
-    /// For the finding with this number.
+    /// Tries the finding with this index again, or a shorter scenario for it.
     Shrink(usize, ShrinkStep),
 }
 
@@ -152,7 +153,8 @@ struct WorldPlan {
 }
 
 impl WorldPlan {
-    /// `missing` is the number of undisturbed worlds that follow.
+    /// Plans an undisturbed world. `missing` is the number of undisturbed worlds that follow, and makes their seeds
+    /// different.
     fn undisturbed(scenario: Scenario, missing: usize) -> Self {
         Self {
             scenario,
@@ -446,7 +448,7 @@ fn kinds_of(perturbations: &[Perturbation]) -> Vec<PerturbationKind> {
     perturbations.iter().map(|one| one.kind).collect()
 }
 
-/// Returns the numbers of the writes, or of the reads, that have the form of a point, the last one first.
+/// Returns the numbers of the writes, or of the reads, that are [like](Point::is_like) a point, the last one first.
 fn like(points: &ReferencePoints, perturbation: &Perturbation, point: &Point) -> Vec<usize> {
     let all: Vec<&Point> = if perturbation.kind.is_at_read() {
         points.reads.iter().collect()

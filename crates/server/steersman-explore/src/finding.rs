@@ -29,7 +29,7 @@ pub struct Finding {
 /// A violated expectation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Problem {
-    /// The state of the quiet operator differs from that of the reference.
+    /// The objects differ from those of the reference although the operator is quiet.
     WrongState {
         /// The number of the quiet step, from 0; `None` at the end.
         quiet_step: Option<usize>,
@@ -49,7 +49,8 @@ pub enum Problem {
         name: String,
         /// Why it does not hold.
         why: String,
-        /// The number of the write after which the rule did not hold; `None` at the end.
+        /// The number of the write after which the rule did not hold; `None` for a state in which the operator was
+        /// quiet.
         after_write: Option<usize>,
     },
     /// A field that must not change once it is set has changed.
@@ -70,7 +71,7 @@ pub enum Problem {
         /// The last lines that the process printed.
         output: Vec<String>,
     },
-    /// A request of the operator was refused, because the operator lacks the permission.
+    /// A write of the operator was answered 403: the operator lacks a permission, or admission refused the write.
     Forbidden(String),
     /// Objects remain in a namespace that was deleted, or the namespace itself.
     Leftovers(Vec<ObjectId>),
@@ -104,8 +105,8 @@ impl Problem {
         }
     }
 
-    /// Returns what the problem is about, without values that differ from world to world: two worlds with the same text
-    /// show the same problem.
+    /// Returns the kind of the problem and its objects, without values that differ from world to world: two worlds with
+    /// the same text show the same problem.
     pub(crate) fn signature(&self) -> String {
         let about = match self {
             Self::WrongState { differences, .. } => {

@@ -1,7 +1,7 @@
 //! Machine: decides about each request of the operator in one world, so that each perturbation happens at its point.
 //!
-//! EXPLORE-1: a process that is killed changes nothing after its point: its later requests are not carried out.
-//! EXPLORE-2: each perturbation happens at most once in a world.
+//! EXPLORE-1: a process that is killed at a point changes nothing later: none of its later requests is carried out.
+//! EXPLORE-2: a perturbation happens at most once in a world.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,8 @@ pub struct Gate {
     counter: PointCounter,
     /// Processes that were killed, or are about to be killed.
     dead: BTreeSet<usize>,
-    /// The request that two leaders contend with, and its process, until the other leader is quiet.
+    /// The sequence number of the request that [`PerturbationKind::TwoLeaders`] holds back, and its process, until the
+    /// other leader is quiet.
     in_hand: Option<(u64, usize)>,
     /// Whether watches are silent until the next write or until the operator is quiet.
     is_silent: bool,
@@ -78,26 +79,26 @@ pub struct Ruling<V> {
 /// What happens with a request that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// It is carried out.
+    /// The request is carried out.
     Pass,
     /// A list or watch is carried out with the state of an earlier revision.
     PassAsOf(u64),
-    /// It is not carried out, and answered with this code.
+    /// The request is not carried out, and answered with this code.
     Refuse(u16),
-    /// It is not carried out, and its connection ends once the process has ended.
+    /// The request is not carried out, and its connection ends once the process has ended.
     Drop,
-    /// It waits until [`Gate::is_released`].
+    /// The request waits until [`Gate::is_released`], and is carried out then.
     Wait,
 }
 
 /// What happens with a request that was carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Departure {
-    /// It is answered.
+    /// The request is answered.
     Answer,
-    /// It is answered with this code instead.
+    /// The request is answered with this code, as if it had failed.
     Replace(u16),
-    /// Its connection ends without an answer once the process has ended.
+    /// The connection ends without an answer once the process has ended.
     Drop,
 }
 
@@ -118,7 +119,7 @@ pub enum WorldAction {
     ExpireWatches,
     /// Restarts the server; its history is lost.
     RestartServer,
-    /// Undoes what a write changed, as a user does.
+    /// Undoes the operator's last change of an object, as a user might.
     Undo(ObjectId),
     /// Deletes an object, and creates it again if the user created it, in a gap of all watches.
     DeleteInGap(ObjectId),
@@ -126,9 +127,9 @@ pub enum WorldAction {
     DeleteNamespace(String),
     /// Lets calls of webhooks fail.
     StopWebhooks,
-    /// Lets calls of webhooks arrive again.
+    /// Lets calls of webhooks succeed again.
     ResumeWebhooks,
-    /// Tells the story what happened.
+    /// Adds a sentence to the story of the world.
     Tell(String),
 }
 
@@ -176,7 +177,8 @@ impl Gate {
         (gate, actions)
     }
 
-    /// Decides about a request that arrived. Returns the number of the write or read, too.
+    /// Decides about a request that arrived. Also returns its number among the writes or among the reads; `None` for a
+    /// request that is neither, and for one that was refused before it was counted.
     pub fn arrive(&mut self, request: &OperatorRequest) -> (Ruling<Arrival>, Option<usize>) {
         if self.dead.contains(&request.process) {
             return (rule(Vec::new(), Arrival::Drop), None);
@@ -357,8 +359,8 @@ impl Gate {
         self.in_hand.is_none_or(|(in_hand, _)| in_hand != sequence)
     }
 
-    /// Decides what happens when the operator is quiet: what was held back arrives. Empty if nothing is held back, so that
-    /// the operator really is quiet.
+    /// Returns the actions that release what perturbations hold back, when the operator is quiet. Empty if nothing is
+    /// held back, so that the operator has nothing left to do.
     pub fn become_quiet(&mut self) -> Vec<WorldAction> {
         let mut actions = Vec::new();
         if let Some((_, process)) = self.in_hand.take() {
@@ -394,7 +396,7 @@ impl Gate {
         self.counter.writes()
     }
 
-    /// Returns the perturbations whose point is this one.
+    /// Returns the perturbations of this point that have not happened yet, and marks them as happened.
     fn due(&mut self, point: &Point, request: &OperatorRequest) -> Vec<Perturbation> {
         let is_read = request.is_read();
         let due = self.armed.iter_mut().filter(|armed| {

@@ -1,4 +1,4 @@
-//! Machine: judges one world: rules after each write, constant fields, and the final state.
+//! Machine: judges one world: rules after each write, constant fields, and the state whenever the operator is quiet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct Judge {
 const LAST_WRITES: usize = 12;
 
 impl Judge {
-    /// Creates a judge. Without a reference, as for the reference itself, no state is compared.
+    /// Creates a judge. Without a reference, as in undisturbed worlds, no state is compared.
     #[must_use]
     pub fn new(scenario: &Scenario, reference: Option<Arc<Reference>>) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl Judge {
         }
     }
 
-    /// Returns whether the rules need all objects after each write.
+    /// Returns whether [`after_write`](Self::after_write) needs the list of all objects.
     #[must_use]
     pub fn needs_objects(&self) -> bool {
         !self.scenario.rules.always.is_empty()
@@ -67,7 +67,7 @@ impl Judge {
         }
     }
 
-    /// Notes a change that is none of the operator's: the constants of a deleted object may be set anew.
+    /// Notes that a user changed or deleted an object, so that its constant fields may be set anew.
     pub fn after_user(&mut self, id: &ObjectId) {
         self.constants.retain(|(of, _), _| of != id);
     }

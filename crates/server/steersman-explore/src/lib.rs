@@ -1,11 +1,14 @@
 //! Explores an operator: crashes, lost answers and stale reads at each of its requests.
 //!
-//! The engine alone: words and machines. `steersman-apiserver explore` drives it for a program of any language.
+//! This crate is the engine: words and machines, which decide and never wait. `steersman-apiserver` runs one world, and
+//! two callers run many: the program `steersman-apiserver explore` for an operator of any language, and
+//! `steersman-harness` for an operator in the process of a test.
 //!
-//! A *world* is one run of a [`Scenario`] on a server of its own. Undisturbed worlds are the *reference*: from their log of
-//! requests come the points to try ([`ReferencePoints`]), and from their final states what must be so at the end
-//! ([`Expected`]). Each other world has one or two [`Perturbation`]s. The [`Campaign`] decides which worlds run, the
-//! [`Gate`] what happens with each request of the operator, and the [`Judge`] what is wrong.
+//! A *world* is one run of a [`Scenario`] on a server of its own. Undisturbed worlds are the *reference*: their
+//! requests are the points to try ([`ReferencePoints`]), and other worlds must reach their states ([`Expected`]). Each
+//! other world has one or two [`Perturbation`]s. The [`Campaign`] decides which worlds run, the [`Gate`] what happens
+//! with each request of the operator, and the [`Judge`] what is wrong. A [`Finding`] is a problem with the world that
+//! shows it.
 //!
 //! # Reading order
 //!
@@ -13,9 +16,10 @@
 //! - `field_path` and `rule` read the parts of rules, and `perturbation` the names of perturbations.
 //! - `scenario` has the words of a scenario, and `scenario_file` reads its file.
 //! - `world_event` has the log of a world, and `finding` what can be wrong.
-//! - `state` learns the state of the reference and compares.
-//! - `points` finds the points of the reference, and the perturbations that fit; `reference` has both results.
-//! - `gate` and `judge` accompany one world; `campaign` decides about all worlds.
+//! - `story` tells a finding as text, and `report` prints a whole exploration for a terminal, a browser and CI systems.
+//! - `state` learns the states of the reference, and compares those of other worlds.
+//! - `points` finds the points of the reference, and the perturbations that fit; `reference` holds points and states.
+//! - `gate` decides about the requests of one world, `judge` about its problems, and `campaign` about all worlds.
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 

@@ -8,15 +8,15 @@ use std::str::FromStr;
 pub enum PerturbationKind {
     /// The operator is killed when it sends a write, which is not carried out.
     CrashBeforeWrite,
-    /// The operator is killed after a write was carried out; its answer never arrives.
+    /// The operator is killed after a write was carried out; the answer never arrives.
     CrashAfterWrite,
     /// A write is carried out, and answered 504.
     LostAnswer,
     /// A write is not carried out, and answered with an error code.
     Refuse,
-    /// The operator is killed when a read is answered.
+    /// The operator is killed after a read was carried out; the answer never arrives.
     CrashAfterRead,
-    /// The operator is killed after a write, and its next process first sees an older state.
+    /// The operator is killed after a write was carried out, and its next process first sees an older state.
     StaleRestart,
     /// After a write, watches of the written resource deliver nothing until the operator has written again.
     LateWatch,
@@ -26,7 +26,7 @@ pub enum PerturbationKind {
     ExpiredWatch,
     /// The operator is paused with a write in hand until another process has taken over; then the write arrives.
     TwoLeaders,
-    /// The server restarts after a write: watches break, and resume from no earlier version.
+    /// The server restarts after a write and loses its history: watches end, and no earlier version can be resumed.
     ServerRestart,
     /// Each third request of the operator is answered 429.
     Throttled,
@@ -43,9 +43,10 @@ pub enum PerturbationKind {
 /// A perturbation of one world. Its name, such as `refuse@3:409`, parses again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Perturbation {
-    /// What happens.
+    /// The kind, which says what happens.
     pub kind: PerturbationKind,
-    /// The number of the write, or of the read, at which it happens, from 1; 0 for a perturbation of the whole world.
+    /// The number of the write or read of the reference at which the perturbation happens, from 1; 0 for a perturbation
+    /// of the whole world.
     pub at: usize,
     /// The code of [`PerturbationKind::Refuse`], or by how many revisions the state of
     /// [`PerturbationKind::StaleRestart`] is older; otherwise 0.
@@ -136,7 +137,7 @@ enum PointForm {
 }
 
 impl PerturbationKind {
-    /// Returns every kind, in the order in which kinds are explored.
+    /// Returns every kind, in the order in which the kinds of one point are tried.
     pub fn all() -> impl Iterator<Item = Self> {
         KINDS.iter().map(|(kind, ..)| *kind)
     }
@@ -174,7 +175,7 @@ impl PerturbationKind {
         )
     }
 
-    /// Returns whether the number of its point counts reads; otherwise the number counts writes.
+    /// Returns whether the perturbation happens at a read, so that its number counts reads and not writes.
     #[must_use]
     pub fn is_at_read(self) -> bool {
         self == Self::CrashAfterRead

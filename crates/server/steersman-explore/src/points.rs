@@ -11,15 +11,16 @@ use crate::world_event::ObjectChange;
 /// not available.
 const REFUSALS: [u64; 5] = [409, 422, 429, 500, 503];
 
-/// A write or read of an undisturbed run. In another run the point is found by its verb, resource and namespace, and by how
-/// many such requests were before it, because requests for different objects may come in another order.
+/// A write or read of an undisturbed run. In another run the point is found by its verb, resource, subresource and
+/// namespace, and by the number of such requests before it, because requests for different objects may come in another
+/// order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Point {
     verb: RequestVerb,
     resource: String,
     subresource: Option<String>,
     namespace: Option<String>,
-    /// The number of equal requests before this one.
+    /// The number of earlier requests with the same verb, resource, subresource and namespace.
     earlier: usize,
 }
 
@@ -60,7 +61,7 @@ pub struct ReferencePoints {
 }
 
 impl Point {
-    /// Returns whether both are requests of one form, perhaps with other numbers.
+    /// Returns whether both points have the same verb, resource, subresource and namespace.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let form = |point: &Self| Self {
             earlier: 0,
@@ -71,8 +72,8 @@ impl Point {
 }
 
 impl PointCounter {
-    /// Numbers a request. Returns its number among the writes, or among the reads, and its point; `None` for a request that
-    /// is neither.
+    /// Counts a request. Returns its point, and its number among the writes or among the reads, from 1; `None` for a
+    /// request that is neither.
     pub fn count(&mut self, request: &OperatorRequest) -> Option<(usize, Point)> {
         let counter = match (request.is_write(), request.is_read()) {
             (true, _) => &mut self.writes,
@@ -112,7 +113,8 @@ impl ReferencePoints {
         self.writes.get(at).map(|write| &write.point)
     }
 
-    /// Returns the perturbations that fit, point after point, so that a search with a budget tries each kind early.
+    /// Returns the perturbations that fit, ordered by their points, so that an exploration with a budget tries each
+    /// kind at the first points.
     #[must_use]
     pub fn perturbations(&self, scenario: &Scenario) -> Vec<Perturbation> {
         let kinds: Vec<PerturbationKind> = match &scenario.rules.perturbations {
@@ -193,7 +195,8 @@ impl ReferencePoints {
     }
 }
 
-/// Returns whether the deletion of the written object completes at once: without finalizers, and if the object exists.
+/// Returns whether [`PerturbationKind::Missed`] fits a write: the written object exists and has no finalizers, so that
+/// its deletion completes at once, and the object is new or one that the user can apply again.
 fn can_be_missed(change: &ObjectChange, scenario: &Scenario) -> bool {
     let Some(after) = &change.after else {
         return false;

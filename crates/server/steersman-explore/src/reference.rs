@@ -15,7 +15,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Learns from the states of undisturbed worlds, and from the points of one of them.
+    /// Learns from the states of undisturbed worlds. `points` are those of one of these worlds.
     #[must_use]
     pub fn learn(scenario: &Scenario, points: ReferencePoints, worlds: &[&[ObjectMap]]) -> Self {
         let many = worlds

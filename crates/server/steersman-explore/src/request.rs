@@ -48,7 +48,7 @@ pub struct OperatorRequest {
     pub may_be_stale: bool,
 }
 
-/// Resources that an operator writes without a change of its task: leases of leader election, and events.
+/// Resources that an operator writes to coordinate its processes and to report, not to do its task: Leases and Events.
 const HOUSEKEEPING: [&str; 3] = [
     "leases.coordination.k8s.io", "events", "events.events.k8s.io",
 ];
@@ -76,7 +76,7 @@ impl OperatorRequest {
             && !REVIEWS.iter().any(|group| self.resource.ends_with(group))
     }
 
-    /// Returns whether the request is a get or a list, but for Leases and Events.
+    /// Returns whether the request is a get or a list of other objects than Leases and Events.
     #[must_use]
     pub fn is_read(&self) -> bool {
         matches!(self.verb, RequestVerb::Get | RequestVerb::List)

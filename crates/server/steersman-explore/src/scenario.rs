@@ -26,13 +26,13 @@ pub struct Scenario {
 pub struct ScenarioRules {
     /// How long the operator must not write to count as quiet.
     pub quiet: Duration,
-    /// The time limit for the operator to become quiet, in the state of the reference.
+    /// The time limit for the operator to become quiet in the state of the reference.
     pub patience: Duration,
-    /// Rules that hold after each write.
+    /// Rules that must hold after each write, and whenever the operator is quiet.
     pub always: Vec<Rule>,
-    /// Rules that hold at the end.
+    /// Rules that must hold at the end.
     pub finally: Vec<Rule>,
-    /// Fields that do not change once they are set.
+    /// Fields that must not change once the operator has set them.
     pub constant: Vec<KindField>,
     /// Kinds, and fields of kinds, that are not compared.
     pub ignore: Vec<IgnoredPart>,
@@ -136,7 +136,7 @@ impl Step {
         }
     }
 
-    /// Returns whether the step asks something of the operator, so that a shrunk scenario may need it.
+    /// Returns whether the step changes an object, which the operator may react to; other steps wait.
     pub(crate) fn acts(&self) -> bool {
         matches!(
             self,

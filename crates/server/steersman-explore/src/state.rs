@@ -1,4 +1,4 @@
-//! Room: learns the final state that an undisturbed operator reaches, and compares the final states of worlds with it.
+//! Room: learns the state that an undisturbed operator reaches, and compares the states of other worlds with it.
 //!
 //! A state passes these modules in this order: `plain` drops what every write changes, `renaming` numbers the objects
 //! with generated names, `holders` replaces uids, addresses and versions by the names of their objects, `lists` sorts

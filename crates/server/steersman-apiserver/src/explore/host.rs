@@ -1,4 +1,4 @@
-//! Words: what runs the processes of an operator.
+//! Handle: a caller's way to start and kill the processes of an operator.
 
 use async_trait::async_trait;
 use steersman_auth::User;
@@ -23,7 +23,8 @@ pub trait OperatorHost: Send + Sync {
     /// Is not dropped before it has ended.
     async fn kill(&self, process: usize);
 
-    /// Pauses a process: it does nothing until it is resumed.
+    /// Pauses a process until it is resumed. A host that cannot pause does nothing: the server holds the process's
+    /// request back in any case.
     ///
     /// # Cancel safety
     /// Is not dropped before it has ended.

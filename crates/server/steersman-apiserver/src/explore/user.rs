@@ -1,4 +1,4 @@
-//! Driver: the user of a world: applies, patches and deletes objects by requests of its own, so that webhooks are called.
+//! Driver: acts as the user of a world: applies, patches and deletes objects by requests, so that webhooks are called.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -11,7 +11,7 @@ use tower::ServiceExt as _;
 
 use crate::server::ApiServer;
 
-/// The name of the user, which is the manager of the fields that it applies, too.
+/// The name of the user, and the field manager of what the user applies.
 const NAME: &str = "user";
 
 const APPLY: &str = "application/apply-patch+yaml";

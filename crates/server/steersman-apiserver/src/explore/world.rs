@@ -37,7 +37,7 @@ enum QuietWait {
 /// Runs a world: creates the initial objects, starts the operator, does the steps of the user, waits until all is as in the
 /// reference, and stops the operator.
 ///
-/// `server` must be new, and `host` must start processes whose requests reach this server.
+/// `server` must be new, and the processes that `host` starts must send their requests to this server.
 ///
 /// # Errors
 /// [`ExploreError`] if the world cannot run; problems of the operator are part of the result.

@@ -37,8 +37,9 @@ pub(super) struct WorldState {
     pub(super) exits: usize,
     /// The revision of the server after the last step of the user.
     pub(super) step_revision: u64,
-    /// Processes that sent a request, and processes that watch.
+    /// Running processes that sent a request.
     asked: BTreeSet<usize>,
+    /// Running processes that opened a watch.
     watching: BTreeSet<usize>,
     /// Whether any process has watched, so that a process without a watch is still starting.
     has_watched: bool,

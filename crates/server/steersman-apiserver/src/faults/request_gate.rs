@@ -31,13 +31,13 @@ pub trait RequestGate: Send + Sync {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum GateArrival {
-    /// It is carried out.
+    /// The request is carried out.
     Pass,
-    /// It is carried out; a list reads the state of this revision, if the request accepts a past state.
+    /// The request is carried out; a list reads the state of this revision, if the request accepts a past state.
     PassAsOf(u64),
-    /// It is not carried out, and answered with this failure.
+    /// The request is not carried out, and answered with this failure.
     Refuse(Box<Status>),
-    /// It is not carried out, and its connection ends without an answer.
+    /// The request is not carried out, and its connection ends without an answer.
     Cut,
 }
 
@@ -45,11 +45,11 @@ pub enum GateArrival {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum GateDeparture {
-    /// It is answered.
+    /// The request is answered.
     Answer,
-    /// It is answered with this failure instead.
+    /// The request is answered with this failure, as if it had failed.
     Replace(Box<Status>),
-    /// Its connection ends without an answer.
+    /// The connection ends without an answer.
     Cut,
 }
 

@@ -3,8 +3,8 @@
 mod flags;
 mod scenario;
 mod process;
-mod jobs;
 mod output;
+mod jobs;
 mod run;
 
 pub(crate) use flags::ExploreFlags;

@@ -47,7 +47,7 @@ struct Trial {
     is_running: bool,
 }
 
-/// The part of a world in the work on a finding.
+/// Why a world runs for a finding.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ShrinkStep {
     /// The finding is tried again.
@@ -239,7 +239,8 @@ impl Trial {
     }
 }
 
-/// Returns the perturbations of a shorter scenario that have the form of those of the whole one; empty if it lacks one.
+/// Returns the perturbations to try on a shorter scenario, at points like those of the whole scenario; empty if a point
+/// has no counterpart.
 fn candidates(
     perturbations: &[Perturbation],
     points: &[Option<Point>],
@@ -290,7 +291,8 @@ fn truncated(scenario: &Scenario, events: &[WorldEvent]) -> Option<Scenario> {
     is_shorter.then(|| scenario.with_steps(kept))
 }
 
-/// Returns the scenarios without one of the acting steps each, and without the waiting steps behind that step.
+/// Returns a scenario for each acting step, without that step and the waiting steps behind it. A single acting step
+/// stays.
 fn without_one(scenario: &Scenario) -> impl Iterator<Item = Scenario> {
     let steps = &scenario.steps;
     let acting: Vec<usize> = (0..steps.len()).filter(|at| steps[*at].acts()).collect();

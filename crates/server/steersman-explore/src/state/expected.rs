@@ -1,4 +1,4 @@
-//! Machine: the final state that an undisturbed operator reaches.
+//! Machine: the state that an undisturbed operator reaches, at a quiet step or at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,8 @@ use crate::state::pattern::ValuePattern;
 use crate::state::plain::PlainState;
 use crate::state::renaming::Renaming;
 
-/// The final state that an undisturbed operator reaches, with the parts that differ from run to run.
+/// The state that an undisturbed operator reaches, at a quiet step or at the end, with the parts that differ from run
+/// to run.
 #[derive(Debug)]
 pub struct Expected {
     ignore: Vec<IgnoredPart>,
@@ -32,7 +33,7 @@ struct ExpectedObject {
 }
 
 impl Expected {
-    /// Learns from the final states of several undisturbed runs (at least one).
+    /// Learns from the states of several undisturbed runs (at least one).
     ///
     /// Servers with different seeds must have run them: a random value that is equal in all runs counts as a value that
     /// the operator chose.

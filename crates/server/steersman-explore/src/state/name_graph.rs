@@ -98,8 +98,8 @@ impl NameGraph {
         self.nodes.is_empty()
     }
 
-    /// Returns the object whose generated name is a text in an object of a namespace: an object of the same namespace,
-    /// or without a namespace, or the only object with this name.
+    /// Returns the object that a text in an object of a namespace names by its generated name: an object of the same
+    /// namespace, or without a namespace, or the only object with this name.
     pub(super) fn named(&self, namespace: &str, text: &str) -> Option<&ObjectId> {
         self.node_named(namespace, text)
             .map(|at| &self.nodes[at].id)

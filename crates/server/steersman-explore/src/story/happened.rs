@@ -33,14 +33,14 @@ const LAST_EVENTS: usize = 30;
 /// The number of events before and after each of the first perturbations that are never left out.
 const EVENTS_AROUND: usize = 8;
 
-/// The number of perturbations, starts and the like that are told with what is around them.
+/// The number of perturbations, starts and similar events that keep the events around them.
 const MOST_TURNS: usize = 12;
 
 /// The events of a world that are told so far.
 struct EventTeller<'a> {
     finding: &'a Finding,
     known: &'a SecretValues,
-    /// Requests that are told together.
+    /// Similar requests that follow each other, which get one line.
     run: RequestRun,
     /// Each line with the change that it shows. Differences are made last, because most lines of a long world are left
     /// out.
@@ -261,7 +261,8 @@ pub(crate) fn last_lines(output: &[String], known: &SecretValues) -> Vec<String>
         .collect()
 }
 
-/// Leaves out events in the middle of a long world, but none near a perturbation. The other events get their differences.
+/// Leaves out events in the middle of a long world, but none near a perturbation. Events that stay get their
+/// differences.
 fn leave_out(lines: Vec<(EventLine, Option<&ObjectChange>)>) -> Vec<EventLine> {
     let is_turn = |line: &EventLine| {
         let mark = line.mark;

@@ -1,4 +1,4 @@
-//! Machine: tells requests together that follow each other and are alike.
+//! Machine: groups similar requests that follow each other, so that a story tells each group in one line.
 
 use std::time::Duration;
 

@@ -90,7 +90,8 @@ impl OperatorHost for ManagerHost {
         }
     }
 
-    /// Does nothing: the request that the process sent waits, and the process finds that its lease is lost.
+    /// Does nothing: the server holds back the request that the process sent, and the process finds that its lease is
+    /// lost.
     async fn pause(&self, _: usize) {}
 
     async fn resume(&self, _: usize) {}

@@ -118,7 +118,8 @@ impl Scenario {
         self
     }
 
-    /// Adds a field of a kind whose value must not change once it is set, such as `data.password` of `Secret`.
+    /// Adds a field of a kind that must keep its value once the operator has set it, such as `data.password` of
+    /// `Secret`.
     pub fn constant(mut self, kind: &str, path: &str) -> Self {
         if let Some(field) = self.parsed(path) {
             let kind = kind.to_owned();

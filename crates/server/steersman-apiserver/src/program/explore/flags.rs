@@ -8,8 +8,9 @@ use clap::Parser;
 use steersman_apimachinery::go;
 use steersman_apiserver::explore::engine::Perturbation;
 
-/// Explores an operator: runs it in many worlds, each on an API server of its own, and kills it at each of its
-/// writes, loses answers, shows it old states, and so on. Then compares each world with an undisturbed one.
+/// Explores an operator: runs it in many worlds, each on an API server of its own. In each world one thing goes
+/// wrong: the operator is killed at a write, loses an answer, sees an old state, and so on. The end is compared
+/// with that of an undisturbed world.
 ///
 /// The command starts the operator. It gets the kubeconfig of its world in KUBECONFIG, and the number of its
 /// world in STEERSMAN_WORLD; {world} in an argument is replaced by that number. It must not need a port that
@@ -23,7 +24,8 @@ pub(crate) struct ExploreFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) scenario: PathBuf,
 
-    /// Try only this perturbation, such as crash-after-write@3, or a pair with + between.
+    /// Try only this perturbation, such as crash-after-write@3, a pair with + between, or reference for the
+    /// undisturbed worlds alone.
     #[arg(long, value_name = "NAME", value_parser = only)]
     pub(crate) only: Option<OnlyPerturbations>,
 
@@ -43,7 +45,7 @@ pub(crate) struct ExploreFlags {
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) seed: u64,
 
-    /// Folder for a report: report.html, junit.xml, and what each finding's operator printed.
+    /// Folder for the report: report.html, and junit.xml for CI systems.
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<PathBuf>,
 
