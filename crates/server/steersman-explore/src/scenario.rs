@@ -38,6 +38,9 @@ pub struct ScenarioRules {
     pub ignore: Vec<IgnoredPart>,
     /// The number of processes of the operator.
     pub replicas: usize,
+    /// The namespace and name of the ServiceAccount of the operator's Pods, whose permissions are then checked; `None` for
+    /// an operator that may do everything.
+    pub service_account: Option<(String, String)>,
     /// The kinds of perturbations to try; `None` for all that fit.
     pub perturbations: Option<Vec<PerturbationKind>>,
 }
@@ -103,6 +106,7 @@ impl Default for ScenarioRules {
             constant: Vec::new(),
             ignore: Vec::new(),
             replicas: 1,
+            service_account: None,
             perturbations: None,
         }
     }

@@ -50,9 +50,9 @@ struct Members<'a> {
     known: &'a [&'a str],
 }
 
-const TOP: [&str; 10] = [
+const TOP: [&str; 11] = [
     "initial", "steps", "quiet", "patience", "always", "finally", "constant", "ignore", "replicas",
-    "perturbations",
+    "serviceAccount", "perturbations",
 ];
 
 const STEPS: &str = "a step has one of the members apply, merge, delete, quiet and pass";
@@ -90,6 +90,10 @@ impl ScenarioFile {
             replicas: match file.take("replicas") {
                 None => defaults.replicas,
                 Some(value) => replicas(&value)?,
+            },
+            service_account: match file.take("serviceAccount") {
+                None => None,
+                Some(value) => Some(service_account(value)?),
             },
             perturbations: match file.left.contains_key("perturbations") {
                 false => None,
@@ -291,6 +295,14 @@ fn kind_and_field(place: &str, value: Value) -> Parsed<(String, Option<FieldPatt
     Ok((kind, field))
 }
 
+fn service_account(value: Value) -> Parsed<(String, String)> {
+    let place = "serviceAccount";
+    let mut members = Members::of(place, value, &["namespace", "name"])?;
+    let account = (members.text("namespace")?, members.text("name")?);
+    members.end()?;
+    Ok(account)
+}
+
 fn replicas(value: &Value) -> Parsed<usize> {
     let number = value
         .as_u64()
@@ -373,6 +385,7 @@ ignore:
 - kind: Event
 - {kind: Site, path: status.seen}
 replicas: 2
+serviceAccount: {namespace: shop, name: operator}
 perturbations: [refuse, missed]
 ";
 
@@ -412,6 +425,8 @@ perturbations: [refuse, missed]
             (1, 0, 1)
         );
         assert_eq!(rules.ignore[0].field, None);
+        let account = ("shop".to_owned(), "operator".to_owned());
+        assert_eq!(rules.service_account, Some(account));
         assert_eq!(rules.perturbations.unwrap().len(), 2);
     }
 
@@ -440,7 +455,7 @@ perturbations: [refuse, missed]
             ),
             (
                 "initial: [a]\nstep: []",
-                "the file: there is no member step; the members are initial, steps, quiet, patience, always, finally, constant, ignore, replicas, perturbations",
+                "the file: there is no member step; the members are initial, steps, quiet, patience, always, finally, constant, ignore, replicas, serviceAccount, perturbations",
             ),
             (
                 "steps: [{apply: 3}]",

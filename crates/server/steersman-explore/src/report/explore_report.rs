@@ -48,8 +48,6 @@ pub enum PointOutcome {
     Found,
     /// The operator did not come to the point, so that nothing was perturbed.
     NotReached,
-    /// The perturbation took place and had nothing to act on, such as a late watch without a delivery to hold back.
-    NoEffect,
 }
 
 /// The numbers of points of one kind.
@@ -58,7 +56,6 @@ pub(crate) struct PointCounts {
     pub(crate) tried: usize,
     pub(crate) found: usize,
     pub(crate) not_reached: usize,
-    pub(crate) no_effect: usize,
 }
 
 impl ExploreReport {
@@ -84,7 +81,6 @@ impl PointCounts {
                 PointOutcome::Passed => {}
                 PointOutcome::Found => counts.found += 1,
                 PointOutcome::NotReached => counts.not_reached += 1,
-                PointOutcome::NoEffect => counts.no_effect += 1,
             }
         }
         counts

@@ -93,7 +93,6 @@ impl ExploreReport {
                 (counts.tried, ""),
                 (counts.found, " class=\"found\""),
                 (counts.not_reached, ""),
-                (counts.no_effect, ""),
             ];
             let cells = cells.map(|(number, class)| match number {
                 0 => "<td class=\"none\">0</td>".to_owned(),
@@ -104,8 +103,8 @@ impl ExploreReport {
         let rows: String = rows.collect();
         format!(
             "<table>\n<caption>Points by kind of perturbation</caption>\n<thead><tr><th scope=\"col\">kind</th>\
-             <th scope=\"col\">tried</th><th scope=\"col\">found</th><th scope=\"col\">not reached</th>\
-             <th scope=\"col\">without effect</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
+             <th scope=\"col\">tried</th><th scope=\"col\">found</th><th scope=\"col\">not reached</th></tr></thead>\n\
+             <tbody>\n{rows}</tbody>\n</table>\n"
         )
     }
 }

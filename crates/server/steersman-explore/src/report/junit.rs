@@ -35,8 +35,8 @@ struct ToldFinding<'a> {
 
 impl ExploreReport {
     /// Returns the report as JUnit XML, which CI systems show: one suite, with one test case for each point that was
-    /// tried and one for the undisturbed run. A failure has the story of its finding; points that were not reached or
-    /// had no effect are skipped test cases.
+    /// tried and one for the undisturbed run. A failure has the story of its finding; points that were not reached are
+    /// skipped test cases.
     #[must_use]
     pub fn junit(&self) -> String {
         let cases = cases(self);
@@ -174,7 +174,6 @@ fn case_of(point: &PointReport, told: &[ToldFinding<'_>]) -> TestCase {
         _ if !own.is_empty() => CaseResult::Failed(own),
         PointOutcome::Passed => CaseResult::Passed,
         PointOutcome::NotReached => CaseResult::Skipped("the operator did not reach the point"),
-        PointOutcome::NoEffect => CaseResult::Skipped("the perturbation had no effect"),
     };
     TestCase {
         kind: kind_name(point),

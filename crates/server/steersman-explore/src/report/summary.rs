@@ -1,7 +1,6 @@
 //! Machine: prints the summary of a report for a terminal.
 
 use super::explore_report::{ExploreReport, PointCounts};
-use super::kinds::counts_by_kind;
 use crate::story::{count, one_line, sentence_of};
 
 /// The number of parts that vary from run to run, or of points that were not tried, that a summary names.
@@ -51,16 +50,6 @@ impl ExploreReport {
                 "{} not reached by the operator",
                 count(counts.not_reached, "point was", "points were")
             ));
-        }
-        if counts.no_effect > 0 {
-            let kinds = counts_by_kind(self)
-                .into_iter()
-                .filter(|(_, counts)| counts.no_effect > 0);
-            let kinds: Vec<String> = kinds
-                .map(|(kind, counts)| format!("{kind} {}", counts.no_effect))
-                .collect();
-            let points = count(counts.no_effect, "perturbation", "perturbations");
-            lines.push(format!("{points} without effect: {}", kinds.join(", ")));
         }
         if !self.not_tried.is_empty() {
             let points = count(self.not_tried.len(), "point was", "points were");

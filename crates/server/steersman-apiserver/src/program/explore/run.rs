@@ -68,13 +68,7 @@ impl Drop for WorkFolder {
 
 /// Prints the story of each finding and the summary, and writes the report.
 fn tell(flags: &ExploreFlags, result: CampaignResult, took: Duration) -> Outcome {
-    let words = |words: &[OsString]| {
-        words
-            .iter()
-            .map(|word| shell_word(word))
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
+    let words = |words: &[OsString]| words.iter().map(shell_word).collect::<Vec<_>>().join(" ");
     let report = ExploreReport {
         scenario: flags.scenario.display().to_string(),
         operator: words(&flags.command),
