@@ -11,8 +11,11 @@ use crate::points::{Point, PointCounter, ReferencePoints};
 use crate::request::{OperatorRequest, RequestVerb, is_housekeeping};
 use crate::world_event::ObjectChange;
 
-/// Each request with a number that this divides is answered 429 by [`PerturbationKind::Throttled`].
-const THROTTLED: usize = 3;
+/// Of 2^32 parts, those in which [`PerturbationKind::Throttled`] refuses a request: a third.
+const THROTTLED: u64 = (1 << 32) / 3;
+
+/// The golden ratio as a fraction of 2^64. Its multiples are spread evenly, and so is each third of them.
+const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The maximum number of requests that [`PerturbationKind::Throttled`] refuses.
 const MOST_THROTTLED: usize = 20;
@@ -34,7 +37,7 @@ pub struct Gate {
     as_of: Option<u64>,
     has_webhooks_down: bool,
     /// The number of requests that throttling may refuse, and of requests that it has seen.
-    throttling: Option<(usize, usize)>,
+    throttling: Option<(usize, u64)>,
     /// The number of the last write of each request that is being carried out, by the request's sequence.
     in_flight: Vec<InFlight>,
 }
@@ -165,7 +168,9 @@ impl Gate {
                 PerturbationKind::SettledRestart => {}
                 PerturbationKind::Throttled => {
                     gate.throttling = Some((MOST_THROTTLED, 0));
-                    actions.push(tell("each third request of the operator is answered 429"));
+                    actions.push(tell(
+                        "a third of the requests of the operator are answered 429",
+                    ));
                 }
                 PerturbationKind::NoWebhook => {
                     gate.has_webhooks_down = true;
@@ -436,7 +441,8 @@ impl Gate {
             return None;
         }
         *seen += 1;
-        if *seen % THROTTLED != 0 {
+        // Exactly each third request would be the same one of three in each try, so that no try could succeed.
+        if seen.wrapping_mul(GOLDEN_RATIO) >> 32 >= THROTTLED {
             return None;
         }
         *left -= 1;

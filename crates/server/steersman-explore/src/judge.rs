@@ -1,6 +1,6 @@
 //! Machine: judges one world: rules after each write, constant fields, and the state whenever the operator is quiet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -17,10 +17,20 @@ pub struct Judge {
     scenario: Scenario,
     reference: Option<Arc<Reference>>,
     /// The first value of each constant field that was set, by object and path.
-    constants: BTreeMap<(ObjectId, String), Value>,
+    constants: BTreeMap<(ObjectId, String), ConstantField>,
+    /// The uids of the objects that the operator itself deleted.
+    deleted: BTreeSet<String>,
     /// The namespace that a perturbation deleted.
     deleted_namespace: Option<String>,
     problems: Vec<Problem>,
+}
+
+/// A constant field that was set.
+#[derive(Debug)]
+struct ConstantField {
+    value: Value,
+    /// The uid of the object.
+    uid: String,
 }
 
 /// The maximum number of last writes that a problem lists.
@@ -34,6 +44,7 @@ impl Judge {
             scenario: scenario.clone(),
             reference,
             constants: BTreeMap::new(),
+            deleted: BTreeSet::new(),
             deleted_namespace: None,
             problems: Vec::new(),
         }
@@ -63,6 +74,13 @@ impl Judge {
             }
         }
         if let Some(change) = change {
+            if let Some(before) = &change.before {
+                let is_deleted =
+                    |object: &Value| !object["metadata"]["deletionTimestamp"].is_null();
+                if change.after.as_ref().is_none_or(is_deleted) {
+                    self.deleted.insert(uid_of(before));
+                }
+            }
             self.check_constants(change);
         }
     }
@@ -87,6 +105,12 @@ impl Judge {
     /// Notes a problem that the driver saw, such as the exit of a process.
     pub fn note(&mut self, problem: Problem) {
         add(&mut self.problems, problem);
+    }
+
+    /// Returns whether a problem is noted.
+    #[must_use]
+    pub fn has_problems(&self) -> bool {
+        !self.problems.is_empty()
     }
 
     /// Notes that the operator did not become quiet; `writes` are its write requests so far, oldest first.
@@ -167,13 +191,20 @@ impl Judge {
         for one in constant.iter().filter(|one| one.kind == change.id.kind) {
             for (field, value) in one.field.find(after) {
                 let key = (change.id.clone(), field);
-                match self.constants.get(&key) {
+                let uid = uid_of(after);
+                // An object that another client or the garbage collector deleted takes its constants with it.
+                let known = self
+                    .constants
+                    .get(&key)
+                    .filter(|known| known.uid == uid || self.deleted.contains(&known.uid));
+                match known {
                     None => {
-                        self.constants.insert(key, value.clone());
+                        let value = value.clone();
+                        self.constants.insert(key, ConstantField { value, uid });
                     }
-                    Some(before) if before != value => {
+                    Some(known) if known.value != *value => {
                         let (object, field) = key;
-                        let (before, after) = (before.clone(), value.clone());
+                        let (before, after) = (known.value.clone(), value.clone());
                         let problem = Problem::ChangedConstant {
                             object,
                             field,
@@ -187,6 +218,13 @@ impl Judge {
             }
         }
     }
+}
+
+fn uid_of(object: &Value) -> String {
+    object["metadata"]["uid"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Adds a problem, unless an equal one is known.

@@ -28,7 +28,7 @@ pub enum PerturbationKind {
     TwoLeaders,
     /// The server restarts after a write and loses its history: watches end, and no earlier version can be resumed.
     ServerRestart,
-    /// Each third request of the operator is answered 429.
+    /// A third of the first requests of the operator are answered 429.
     Throttled,
     /// The webhooks of the operator do not answer until the operator is quiet for the first time.
     NoWebhook,

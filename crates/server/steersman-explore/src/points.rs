@@ -58,6 +58,8 @@ pub struct ReferencePoints {
     pub may_be_stale: bool,
     /// Whether a webhook configuration exists.
     pub has_webhooks: bool,
+    /// Whether the operator never watches but reads the same again and again.
+    pub polls: bool,
 }
 
 impl Point {

@@ -32,6 +32,16 @@ pub enum ExploreError {
         /// The reason.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The operator has ended before its first request.
+    #[error(
+        "the operator ended before its first request: {how}; it must run until it is killed{output}"
+    )]
+    Ended {
+        /// How it ended, such as `exit code 1`.
+        how: String,
+        /// What the operator printed, on lines of its own; empty if it printed nothing.
+        output: String,
+    },
     /// The operator has sent no request within the patience of the scenario.
     #[error(
         "the operator has sent no request within {within:?}; it must read the kubeconfig that the environment variable \

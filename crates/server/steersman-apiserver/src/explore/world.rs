@@ -4,21 +4,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use serde_json::Value;
 use steersman_apimachinery::status::Status;
 use steersman_explore::{
     Gate, Judge, ObjectId, ObjectMap, PerturbationKind, Problem, Step, WorldEventKind, WorldOrder,
     WorldResult,
 };
 
+use tokio::task::JoinSet;
+
 use super::error::ExploreError;
 use super::host::OperatorHost;
 use super::user;
-use super::world_core::{WorldCore, WorldGate};
-use super::world_state::WorldState;
+use super::world_core::{RESTARTS, WorldCore, WorldGate};
+use super::world_state::{ProcessStart, WorldState};
 use crate::server::ApiServer;
 
 /// The pause before the user tries a step again that failed because a webhook did not answer.
 const USER_RETRY: Duration = Duration::from_millis(200);
+
+/// The time for the start of a process, if the patience of the scenario is shorter: many operators that start at once are
+/// slow.
+const LONGEST_START: Duration = Duration::from_secs(60);
+
+/// The time for a first poll, in quiet times.
+const FIRST_POLL: u32 = 10;
 
 /// A running world.
 struct World {
@@ -32,6 +42,16 @@ struct World {
 enum QuietWait {
     Quiet,
     TooLate,
+    /// The operator cannot become quiet, because of a problem that is noted.
+    Broken,
+}
+
+/// The end of the wait for the state of the reference.
+#[derive(Debug)]
+enum Settled {
+    AsExpected,
+    /// Not as expected, or not quiet. Problems that are noted already are not among these.
+    Wrong(Vec<Problem>),
 }
 
 /// Runs a world: creates the initial objects, starts the operator, does the steps of the user, waits until all is as in the
@@ -55,7 +75,8 @@ pub async fn run_world(
     let points = order.reference.as_ref().map(|reference| &reference.points);
     let (gate, actions) = Gate::new(&order.perturbations, points);
     let judge = Judge::new(&order.scenario, order.reference.clone());
-    let state = WorldState::new(gate, judge);
+    let mut state = WorldState::new(gate, judge);
+    state.must_poll = points.is_none_or(|points| points.polls);
     let core = Arc::new(WorldCore::new(server, host, order.scenario.clone(), state));
     core.server
         .set_gate(Some(Arc::new(WorldGate(Arc::clone(&core)))));
@@ -65,10 +86,12 @@ pub async fn run_world(
         .perturbations
         .iter()
         .any(|one| may_end_process(one.kind));
-    let exits = {
+    // Ends when this future is dropped, too.
+    let mut exits = JoinSet::new();
+    exits.spawn({
         let core = Arc::clone(&core);
-        tokio::spawn(async move { core.follow_exits(is_permitted).await })
-    };
+        async move { core.follow_exits(is_permitted).await }
+    });
     let states = Mutex::default();
     let world = World {
         core,
@@ -76,17 +99,14 @@ pub async fn run_world(
         states,
     };
     let done = world.run().await;
-    exits.abort();
+    exits.abort_all();
     world.core.kill_all().await;
     world.core.server.set_gate(None);
     let at_end = done?;
     Ok(world.finish(at_end))
 }
 
-async fn create_initial(
-    server: &ApiServer,
-    object: &serde_json::Value,
-) -> Result<(), ExploreError> {
+async fn create_initial(server: &ApiServer, object: &Value) -> Result<(), ExploreError> {
     let done = match object["kind"].as_str() {
         Some("CustomResourceDefinition") => server
             .install_crd(object.clone())
@@ -118,63 +138,109 @@ impl World {
                 break;
             }
             if *step == Step::Quiet {
-                let wrong = self.settle(Some(quiet_steps)).await;
+                let settled = self.settle(Some(quiet_steps)).await;
                 quiet_steps += 1;
                 // The steps after a wrong state would only hide it.
-                if !wrong.is_empty() {
+                if let Settled::Wrong(wrong) = settled {
                     return Ok(wrong);
                 }
                 continue;
             }
             self.step(number + 1, step).await?;
         }
-        let wrong = self.settle(None).await;
+        let settled = self.settle(None).await;
         let restarts = self
             .order
             .perturbations
             .iter()
             .any(|one| one.kind == PerturbationKind::SettledRestart);
-        if restarts && wrong.is_empty() {
-            self.restart_settled().await?;
+        match settled {
+            Settled::Wrong(wrong) => return Ok(wrong),
+            Settled::AsExpected if restarts => self.restart_settled().await?,
+            Settled::AsExpected => {}
         }
-        Ok(wrong)
+        Ok(Vec::new())
     }
 
-    /// Waits for the first watch of the operator; for an operator without watches, until it is quiet.
+    /// Returns how long the operator must not write to count as quiet. Undisturbed worlds decide what all others are
+    /// compared with, and a slow operator must not be judged too early there, so they wait twice as long.
+    fn quiet_time(&self) -> Duration {
+        let quiet = self.order.scenario.rules.quiet;
+        match self.order.reference {
+            Some(_) => quiet,
+            None => quiet * 2,
+        }
+    }
+
+    /// Returns whether waiting is useless: an undisturbed world has a problem already, or no process runs any more.
+    fn is_broken(&self) -> bool {
+        let state = self.core.state.lock();
+        let is_undisturbed = self.order.reference.is_none();
+        (is_undisturbed && state.judge.has_problems()) || state.is_given_up(RESTARTS.len())
+    }
+
+    /// Waits for the first watch of the operator; for an operator without watches, until it has read the same twice and is
+    /// quiet.
     async fn wait_until_started(&self) -> Result<(), ExploreError> {
         let rules = &self.order.scenario.rules;
-        let limit = self.core.now() + rules.patience;
+        let quiet = self.quiet_time();
+        let began = self.core.now();
+        let limit = began + rules.patience;
+        // An operator that neither watches nor polls by then, such as a server of webhooks, need not poll later either.
+        let must_poll_until = limit.min(began + FIRST_POLL * rules.quiet);
         let mut changed = self.core.changed.subscribe();
         loop {
-            let (is_watching, quiet_at) = {
-                let state = self.core.state.lock();
-                (
-                    state.is_watching(),
-                    state.quiet_since().map(|since| since + rules.quiet),
-                )
-            };
             let now = self.core.now();
-            if is_watching || quiet_at.is_some_and(|at| at <= now) {
+            let (is_watching, quiet_at) = {
+                let mut state = self.core.state.lock();
+                if now >= must_poll_until && state.has_asked && self.order.reference.is_none() {
+                    state.must_poll &= state.points.polls;
+                }
+                if let (None, false, Some(end)) = (
+                    &self.order.reference,
+                    state.has_asked,
+                    state.last_exit.take(),
+                ) {
+                    return Err(ExploreError::Ended {
+                        how: end.how,
+                        output: self.printed(end.process),
+                    });
+                }
+                let quiet_at = state.quiet_since().map(|since| since + quiet);
+                (state.is_watching(), quiet_at)
+            };
+            if is_watching || quiet_at.is_some_and(|at| at <= now) || self.is_broken() {
                 return Ok(());
             }
             if now >= limit {
                 if self.order.reference.is_some() {
                     return Ok(());
                 }
-                let output = self.core.host.output(1);
-                let output = if output.is_empty() {
-                    String::new()
-                } else {
-                    format!("; it printed:\n  {}", output.join("\n  "))
-                };
+                if self.core.state.lock().has_asked {
+                    return Ok(());
+                }
                 return Err(ExploreError::NoRequest {
                     within: rules.patience,
-                    output,
+                    output: self.printed(1),
                 });
             }
-            self.wait(&mut changed, quiet_at.unwrap_or(limit).min(limit))
+            let next = if now < must_poll_until {
+                must_poll_until
+            } else {
+                limit
+            };
+            self.wait(&mut changed, quiet_at.unwrap_or(next).min(next))
                 .await;
         }
+    }
+
+    /// Returns what a process printed last, to follow a message.
+    fn printed(&self, process: usize) -> String {
+        let output = self.core.host.output(process);
+        if output.is_empty() {
+            return "; it printed nothing".to_owned();
+        }
+        format!("; it printed:\n  {}", output.join("\n  "))
     }
 
     async fn step(&self, number: usize, step: &Step) -> Result<(), ExploreError> {
@@ -187,6 +253,7 @@ impl World {
             }
             _ => self.core.tell(WorldEventKind::User(step.to_string())),
         }
+        self.core.state.lock().steps_begun = number;
         let limit = self.core.now() + patience;
         let done = loop {
             let done = user::act(&self.core.server, step).await;
@@ -223,22 +290,33 @@ impl World {
 
     /// Waits until the operator is quiet in a state that is as it must be, at a quiet step or at the end. Returns what is
     /// wrong then.
-    async fn settle(&self, quiet_step: Option<usize>) -> Vec<Problem> {
+    async fn settle(&self, quiet_step: Option<usize>) -> Settled {
         let patience = self.order.scenario.rules.patience;
         let mut limit = self.core.now() + patience;
         let mut changed = self.core.changed.subscribe();
         loop {
-            if self.wait_until_quiet(limit).await == QuietWait::TooLate {
-                self.note_not_quiet();
-                // The problem is noted; the state of a busy operator says nothing.
-                return Vec::new();
+            match self.wait_until_quiet(limit).await {
+                QuietWait::Quiet => {}
+                // What is held back may be what the operator waits for.
+                QuietWait::TooLate if self.release_held().await => {
+                    limit = self.core.now() + patience;
+                    continue;
+                }
+                QuietWait::TooLate => {
+                    self.note_not_quiet();
+                    // The state of a busy operator says nothing.
+                    return Settled::Wrong(Vec::new());
+                }
+                QuietWait::Broken => return Settled::Wrong(Vec::new()),
             }
             self.core.tell(WorldEventKind::Quiet);
             if self.release_held().await {
                 limit = self.core.now() + patience;
                 continue;
             }
-            let objects = ObjectId::map(self.core.server.objects());
+            // Read first: a write while the state is judged is a reason to judge again.
+            let before = self.core.server.revision();
+            let objects = self.objects();
             let wrong = self
                 .core
                 .state
@@ -247,15 +325,17 @@ impl World {
                 .wrong_when_quiet(quiet_step, &objects);
             if wrong.is_empty() {
                 self.states.lock().push(objects);
-                return wrong;
+                return Settled::AsExpected;
             }
             // The operator may still get there, for instance after a backoff: waits for its next change.
-            let before = self.core.server.revision();
             while self.core.server.revision() == before {
-                if self.core.now() >= limit {
-                    return wrong;
+                let limit = self.limit(limit);
+                if self.core.now() >= limit || self.is_broken() {
+                    return Settled::Wrong(wrong);
                 }
-                self.wait(&mut changed, limit).await;
+                // Changes of the server itself, such as those of played controllers, wake no task.
+                let next = limit.min(self.core.now() + self.quiet_time());
+                self.wait(&mut changed, next).await;
             }
         }
     }
@@ -289,22 +369,43 @@ impl World {
         held
     }
 
+    /// Returns when patience ends, at `limit` at the earliest: patience begins when the processes have started.
+    fn limit(&self, limit: Duration) -> Duration {
+        let patience = self.order.scenario.rules.patience;
+        let state = self.core.state.lock();
+        match state.start() {
+            ProcessStart::Starting(since) => limit.max(since + patience.max(LONGEST_START)),
+            ProcessStart::Started(at) => limit.max(at + patience),
+            ProcessStart::None => limit,
+        }
+    }
+
     async fn wait_until_quiet(&self, limit: Duration) -> QuietWait {
-        let quiet = self.order.scenario.rules.quiet;
+        let quiet = self.quiet_time();
         let mut changed = self.core.changed.subscribe();
         loop {
-            let quiet_at = self
-                .core
-                .state
-                .lock()
-                .quiet_since()
-                .map(|since| since + quiet);
+            if self.is_broken() {
+                return QuietWait::Broken;
+            }
+            let limit = self.limit(limit);
+            let (quiet_at, idle_at) = {
+                let state = self.core.state.lock();
+                let idle = state.idle_since().filter(|_| !state.is_displaced());
+                (
+                    state.quiet_since().map(|since| since + quiet),
+                    idle.map(|since| since + quiet),
+                )
+            };
             let now = self.core.now();
             if quiet_at.is_some_and(|at| at <= now) {
                 return QuietWait::Quiet;
             }
             if now >= limit {
-                return QuietWait::TooLate;
+                // An operator that polls no more has nothing to do.
+                return match idle_at {
+                    Some(at) if at <= now => QuietWait::Quiet,
+                    _ => QuietWait::TooLate,
+                };
             }
             self.wait(&mut changed, quiet_at.unwrap_or(limit).min(limit))
                 .await;
@@ -329,8 +430,15 @@ impl World {
         state.judge.note_not_quiet(&writes);
     }
 
+    /// Returns the objects of the server but for those of the server itself, which differ from world to world.
+    fn objects(&self) -> ObjectMap {
+        let mut objects = self.core.server.objects();
+        objects.retain(|object| !is_of_server(object));
+        ObjectId::map(objects)
+    }
+
     fn finish(self, at_end: Vec<Problem>) -> WorldResult {
-        let objects = ObjectId::map(self.core.server.objects());
+        let objects = self.objects();
         let kinds = [
             "ValidatingWebhookConfiguration",
             "MutatingWebhookConfiguration",
@@ -350,6 +458,14 @@ impl World {
             time: self.core.now(),
         }
     }
+}
+
+/// Returns whether an object is a part of the Service `kubernetes`, which has the port of the server.
+fn is_of_server(object: &Value) -> bool {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    matches!(kind, "Service" | "Endpoints" | "EndpointSlice")
+        && object["metadata"]["name"] == "kubernetes"
+        && object["metadata"]["namespace"] == "default"
 }
 
 fn describe_refusal(status: &Status) -> String {

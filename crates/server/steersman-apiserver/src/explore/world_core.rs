@@ -10,7 +10,7 @@ use steersman_apimachinery::status::Status;
 use steersman_auth::{MASTERS, User};
 use steersman_explore::{
     Arrival, Departure, ObjectChange, ObjectId, OperatorRequest, Problem, RequestVerb, Scenario,
-    WorldAction, WorldEventKind,
+    Step, WorldAction, WorldEventKind,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -23,7 +23,7 @@ use crate::faults::{FaultGuard, GateArrival, GateDeparture, History, RequestGate
 use crate::server::ApiServer;
 
 /// The time from the end of a process to its next start, by the number of its ends. After the last one it stays away.
-const RESTARTS: [Duration; 4] = [
+pub(super) const RESTARTS: [Duration; 4] = [
     Duration::from_millis(100),
     Duration::from_secs(1),
     Duration::from_secs(2),
@@ -141,11 +141,12 @@ impl WorldCore {
                 state.tell(now, exited);
                 if !is_permitted {
                     state.judge.note(Problem::Exit {
-                        how: end.how,
+                        how: end.how.clone(),
                         output,
                     });
                 }
                 state.exits += 1;
+                state.last_exit = Some(end.clone());
                 state.exits
             };
             self.wake();
@@ -180,7 +181,7 @@ impl WorldCore {
                 self.host.pause(process).await;
                 let is_alone = {
                     let mut state = self.state.lock();
-                    state.live.remove(&process);
+                    state.note_pause(process);
                     state.live.is_empty()
                 };
                 if is_alone {
@@ -188,7 +189,7 @@ impl WorldCore {
                 }
             }
             WorldAction::Continue(process) => {
-                self.state.lock().live.insert(process);
+                self.state.lock().note_resume(process);
                 self.host.resume(process).await;
             }
             WorldAction::SilenceWatches(resource) => {
@@ -259,29 +260,41 @@ impl WorldCore {
         let silent = faults.silence_new_watches("*");
         faults.silence_watches();
         let _ = self.server.delete(&resource, &id.namespace, &id.name);
-        for object in self.applied(id) {
-            let _ = user::apply(&self.server, &object).await;
+        for step in self.steps_for(id) {
+            let _ = user::act(&self.server, &step).await;
         }
         self.server.compact();
         faults.expire_watches();
         drop(silent);
     }
 
-    /// Returns what the user applied of an object, with the changes of later steps that are already done.
-    fn applied(&self, id: &ObjectId) -> Vec<Value> {
-        let steps = self.scenario.steps.iter().filter_map(|step| match step {
-            steersman_explore::Step::Apply { objects, .. } => Some(objects.iter()),
-            _ => None,
-        });
-        let all = self.scenario.initial.iter().chain(steps.flatten());
-        let of_object = all.filter(|object| {
-            let mut applied = ObjectId::of(object);
-            if applied.namespace.is_empty() && !id.namespace.is_empty() {
-                "default".clone_into(&mut applied.namespace);
+    /// Returns the steps with which the user made an object what it is; none for an object of the operator, and for an
+    /// object that the user has deleted.
+    fn steps_for(&self, id: &ObjectId) -> Vec<Step> {
+        let is_same = |mut other: ObjectId| {
+            if other.namespace.is_empty() && !id.namespace.is_empty() {
+                "default".clone_into(&mut other.namespace);
             }
-            applied == *id
-        });
-        of_object.cloned().collect()
+            other == *id
+        };
+        let apply = |objects: &[Value]| {
+            let same = objects.iter().filter(|one| is_same(ObjectId::of(one)));
+            Step::Apply {
+                source: String::new(),
+                objects: same.cloned().collect(),
+            }
+        };
+        let mut steps = vec![apply(&self.scenario.initial)];
+        let done = self.state.lock().steps_begun;
+        for step in self.scenario.steps.iter().take(done) {
+            match step {
+                Step::Apply { objects, .. } => steps.push(apply(objects)),
+                Step::Merge { object, .. } if is_same(object.clone()) => steps.push(step.clone()),
+                Step::Delete { object, .. } if is_same(object.clone()) => steps.clear(),
+                _ => {}
+            }
+        }
+        steps
     }
 
     /// Returns the object that a write is about; `None` for a create, and if there is none.

@@ -9,6 +9,7 @@ use steersman_explore::{
     ReferenceWrite, RequestVerb, WorldEvent, WorldEventKind,
 };
 
+use super::host::ProcessEnd;
 use crate::faults::{RequestRecord, Verb};
 
 /// The group that names the process of the operator that sent a request.
@@ -35,18 +36,48 @@ pub(super) struct WorldState {
     pub(super) next_process: usize,
     /// The number of processes that ended by themselves.
     pub(super) exits: usize,
+    /// The last process that ended by itself.
+    pub(super) last_exit: Option<ProcessEnd>,
     /// The revision of the server after the last step of the user.
     pub(super) step_revision: u64,
+    /// The number of steps that the user has begun.
+    pub(super) steps_begun: usize,
+    /// Whether an operator that does not watch is quiet only after it has read the same twice since it was last active.
+    pub(super) must_poll: bool,
+    /// Whether any process has sent a request.
+    pub(super) has_asked: bool,
     /// Running processes that sent a request.
     asked: BTreeSet<usize>,
     /// Running processes that opened a watch.
     watching: BTreeSet<usize>,
+    /// What each process has listed, read or watched, as texts.
+    forms: BTreeSet<(usize, String)>,
+    /// The reads since the operator was last active, as texts.
+    polled: BTreeSet<String>,
+    /// Whether an operator has read the same twice since it was last active.
+    has_polled: bool,
+    /// The process that is paused until another one has taken its Lease.
+    displaced: Option<usize>,
     /// Whether any process has watched, so that a process without a watch is still starting.
     has_watched: bool,
     counter: PointCounter,
     active_at: Duration,
+    /// When a process last started, and when one last asked or watched for the first time.
+    start_at: Duration,
+    started_at: Duration,
     /// The number of reads since the last write.
     reads: usize,
+}
+
+/// How far the last start of a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProcessStart {
+    /// No process runs.
+    None,
+    /// No running process has shown the sign of its start since the last one started.
+    Starting(Duration),
+    /// A running process has shown the sign of its start.
+    Started(Duration),
 }
 
 impl WorldState {
@@ -62,12 +93,22 @@ impl WorldState {
             live: BTreeSet::new(),
             next_process: 1,
             exits: 0,
+            last_exit: None,
             step_revision: 0,
+            steps_begun: 0,
+            must_poll: true,
+            has_asked: false,
             asked: BTreeSet::new(),
             watching: BTreeSet::new(),
+            forms: BTreeSet::new(),
+            polled: BTreeSet::new(),
+            has_polled: false,
+            displaced: None,
             has_watched: false,
             counter: PointCounter::default(),
             active_at: Duration::ZERO,
+            start_at: Duration::ZERO,
+            started_at: Duration::ZERO,
             reads: 0,
         }
     }
@@ -79,16 +120,27 @@ impl WorldState {
     /// Notes that something happened that the operator may react to.
     pub(super) fn touch(&mut self, now: Duration) {
         self.active_at = now;
+        self.polled.clear();
+        self.has_polled = false;
     }
 
     /// Notes a request that arrived.
     pub(super) fn note_arrival(&mut self, now: Duration, request: &OperatorRequest) {
         let is_watch = request.verb == RequestVerb::Watch;
-        // The first request and the first watch of a process are the signs of its start: from then on it may be quiet.
+        self.has_asked = true;
         let is_first = self.asked.insert(request.process)
             | (is_watch && self.watching.insert(request.process));
         if is_first {
-            self.active_at = now;
+            self.started_at = now;
+        }
+        // A process that lists or watches a resource for the first time is still starting.
+        let starts = !request.verb.is_write() && request.verb != RequestVerb::Get;
+        if starts && self.forms.insert((request.process, form_of(request))) {
+            self.touch(now);
+        }
+        if request.is_read() && !self.polled.insert(form_of(request)) {
+            self.has_polled = true;
+            self.points.polls |= !self.has_watched;
         }
         self.has_watched |= is_watch;
         self.points.elects |= request.resource == "leases.coordination.k8s.io";
@@ -106,6 +158,10 @@ impl WorldState {
         change: Option<ObjectChange>,
     ) {
         let point = self.counter.count(request).map(|(_, point)| point);
+        let takes = request.resource == "leases.coordination.k8s.io" && request.verb.is_write();
+        if takes && code.is_some_and(|code| code < 400) && self.displaced != Some(request.process) {
+            self.displaced = None;
+        }
         if !request.is_write() {
             if let Some(point) = point {
                 self.points.reads.push(point);
@@ -128,7 +184,7 @@ impl WorldState {
         }
         self.writes.push(text);
         if change.is_some() || !is_harmless(request.verb, code) {
-            self.active_at = now;
+            self.touch(now);
         }
         if let Some(point) = point {
             let (change, step_revision) = (change.clone(), self.step_revision);
@@ -159,7 +215,8 @@ impl WorldState {
         let process = self.next_process;
         self.next_process += 1;
         self.live.insert(process);
-        self.active_at = now;
+        self.start_at = now;
+        self.touch(now);
         self.tell(now, WorldEventKind::Started { process });
         process
     }
@@ -168,7 +225,37 @@ impl WorldState {
         self.live.remove(&process);
         self.watching.remove(&process);
         self.asked.remove(&process);
-        self.active_at = now;
+        self.touch(now);
+    }
+
+    /// Notes that a process is paused. Until another one has taken its Lease, the operator is not quiet.
+    pub(super) fn note_pause(&mut self, process: usize) {
+        self.live.remove(&process);
+        self.displaced = Some(process);
+    }
+
+    pub(super) fn note_resume(&mut self, process: usize) {
+        self.live.insert(process);
+        self.displaced = None;
+    }
+
+    /// Returns how far the last start of a process is.
+    pub(super) fn start(&self) -> ProcessStart {
+        match self.idle_since() {
+            _ if self.live.is_empty() => ProcessStart::None,
+            Some(_) => ProcessStart::Started(self.started_at),
+            None => ProcessStart::Starting(self.start_at),
+        }
+    }
+
+    /// Returns whether a process is paused, and no other has taken its Lease yet.
+    pub(super) fn is_displaced(&self) -> bool {
+        self.displaced.is_some()
+    }
+
+    /// Returns whether all processes have ended too often to be started again.
+    pub(super) fn is_given_up(&self, most_exits: usize) -> bool {
+        self.live.is_empty() && self.exits > most_exits
     }
 
     /// Returns whether a process watches.
@@ -179,8 +266,16 @@ impl WorldState {
     }
 
     /// Returns since when the operator is quiet; `None` while its processes are starting. An operator that watches has
-    /// started with the first watch of one process, and one that never watches with its first request.
+    /// started with the first watch of one process, and one that never watches with its first request. The latter may
+    /// not yet have seen what happened, so it must have read the same twice since.
     pub(super) fn quiet_since(&self) -> Option<Duration> {
+        let has_seen = self.has_watched || !self.must_poll || self.has_polled;
+        self.idle_since()
+            .filter(|_| has_seen && self.displaced.is_none())
+    }
+
+    /// Returns since when the operator has done nothing, whether it has seen the newest state or not.
+    pub(super) fn idle_since(&self) -> Option<Duration> {
         let signs = if self.has_watched {
             &self.watching
         } else {
@@ -189,6 +284,11 @@ impl WorldState {
         let has_started = self.live.iter().any(|process| signs.contains(process));
         has_started.then_some(self.active_at)
     }
+}
+
+/// Returns what a read is about, as a text.
+fn form_of(request: &OperatorRequest) -> String {
+    request.to_string()
 }
 
 /// Returns whether a write that changed nothing is no sign of work: it succeeded, or it created what exists, or deleted what

@@ -15,6 +15,9 @@ use super::durability::Durability;
 ///
 /// Called kube-apiserver, etcd or kubectl, or with one of these words as the first argument, it takes the place of that
 /// program in a test environment: KUBEBUILDER_ASSETS names the folder with the three.
+///
+/// With the word explore as the first argument it looks for crashes and old states that an operator does not survive:
+/// see steersman-apiserver explore --help.
 #[derive(Debug, Parser)]
 #[command(name = "steersman-apiserver", version)]
 pub(crate) struct ServerFlags {

@@ -163,6 +163,13 @@ pub(crate) enum ProgramProblem {
     NoObject { place: String },
     #[error("cannot use the folder {}", path.display())]
     Folder { path: PathBuf, source: io::Error },
+    #[error("stopped by a signal; nothing was found until then, but not all was tried")]
+    Stopped,
+    #[error(
+        "{only} was not reached; undisturbed, the operator writes {writes} times: name another point in --only, or leave \
+         it out to see all"
+    )]
+    NotReached { only: String, writes: usize },
     #[error("a world cannot run")]
     World {
         source: Box<dyn std::error::Error + Send + Sync>,

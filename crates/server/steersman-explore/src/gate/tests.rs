@@ -246,3 +246,31 @@ fn a_write_of_a_user_is_acted_on_by_its_object() {
         );
     }
 }
+
+#[test]
+fn a_write_that_follows_two_reads_is_not_throttled_in_each_try() {
+    let throttled = Perturbation::of_world(PerturbationKind::Throttled);
+    for requests_of_a_try in 1..=6_u64 {
+        let (mut gate, _) = Gate::new(&[throttled], None);
+        let mut most_refused_in_a_row = 0;
+        let mut refused_in_a_row = 0;
+        for sequence in 1..=60 {
+            let is_last = sequence % requests_of_a_try == 0;
+            let verb = if is_last {
+                RequestVerb::Create
+            } else {
+                RequestVerb::Get
+            };
+            let (ruling, _) = gate.arrive(&request(sequence, 1, verb, "configmaps"));
+            if is_last {
+                let is_refused = ruling.verdict == Arrival::Refuse(429);
+                refused_in_a_row = if is_refused { refused_in_a_row + 1 } else { 0 };
+                most_refused_in_a_row = most_refused_in_a_row.max(refused_in_a_row);
+            }
+        }
+        assert!(
+            most_refused_in_a_row <= 4,
+            "{requests_of_a_try} requests in each try: {most_refused_in_a_row} refused in a row"
+        );
+    }
+}

@@ -1,5 +1,7 @@
 //! Tests of the judge.
 
+mod deleted_objects;
+
 use serde_json::json;
 
 use super::*;

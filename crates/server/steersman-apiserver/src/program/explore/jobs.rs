@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::output::Progress;
-use super::process::WorldProcesses;
+use super::process::{ProcessesGuard, WorldProcesses};
 use crate::program::flags::PlayedPart;
 use crate::program::problem::{Outcome, ProgramProblem};
 
@@ -26,16 +26,41 @@ pub(crate) struct Worlds {
     pub(crate) folder: PathBuf,
 }
 
-/// Runs worlds until the campaign is done, or until `stop` ends.
+/// How the worlds of a campaign ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AllWorlds {
+    Done,
+    /// By a signal.
+    Stopped,
+}
+
+/// Runs worlds until the campaign is done, or until `stop` ends. No process of an operator is left then.
 pub(crate) async fn run_all(
     campaign: &mut Campaign,
     worlds: Arc<Worlds>,
     jobs: usize,
     stop: impl Future<Output = ()>,
     progress: &mut Progress,
-) -> Outcome {
+) -> Outcome<AllWorlds> {
+    let mut running = JoinSet::new();
+    let done = run_in(&mut running, campaign, worlds, jobs, stop, progress).await;
+    // Worlds that are still running end with their processes before the program does.
+    running.shutdown().await;
+    done
+}
+
+/// The running worlds.
+type RunningWorlds = JoinSet<(usize, Result<WorldResult, WorldFailure>)>;
+
+async fn run_in(
+    running: &mut RunningWorlds,
+    campaign: &mut Campaign,
+    worlds: Arc<Worlds>,
+    jobs: usize,
+    stop: impl Future<Output = ()>,
+    progress: &mut Progress,
+) -> Outcome<AllWorlds> {
     let began = Instant::now();
-    let mut running: JoinSet<(usize, Result<WorldResult, WorldFailure>)> = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
     loop {
         while running.len() < jobs {
@@ -48,11 +73,11 @@ pub(crate) async fn run_all(
                     });
                 }
                 NextWorld::Wait => break,
-                NextWorld::Done => return Ok(()),
+                NextWorld::Done => return Ok(AllWorlds::Done),
             }
         }
         let joined = tokio::select! {
-            () = &mut stop => return Ok(()),
+            () = &mut stop => return Ok(AllWorlds::Stopped),
             joined = running.join_next() => joined,
         };
         match joined {
@@ -67,7 +92,7 @@ pub(crate) async fn run_all(
                     source: error.into(),
                 });
             }
-            None => return Ok(()),
+            None => return Ok(AllWorlds::Done),
         }
         progress.show(campaign.progress(), began.elapsed());
     }
@@ -108,7 +133,10 @@ impl Worlds {
         let folder = self.folder.join(format!("world-{}", order.id));
         make_folder(&folder)?;
         let processes = WorldProcesses::new(serving, &self.command, order.id, &folder);
-        let done = run_world(order, server.clone(), Arc::new(processes)).await;
+        let processes = ProcessesGuard(Arc::new(processes));
+        let host = Arc::clone(&processes.0);
+        let done = run_world(order, server.clone(), host).await;
+        drop(processes);
         server.shut_down();
         // The story has what the operator printed last. A folder that stays is removed with all of them.
         let _ = std::fs::remove_dir_all(&folder);

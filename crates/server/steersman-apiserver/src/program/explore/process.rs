@@ -23,17 +23,28 @@ const LAST_LINES: usize = 20;
 /// The number of last bytes of an operator's output that are searched for lines.
 const LAST_BYTES: u64 = 16 * 1024;
 
-/// The processes of one world. Dropping it kills them.
+/// Kills the processes of one world when dropped, even if requests still refer to them.
+#[must_use = "the processes are killed when the guard is dropped"]
+pub(crate) struct ProcessesGuard(pub(crate) Arc<WorldProcesses>);
+
+/// The processes of one world.
 pub(crate) struct WorldProcesses {
     serving: Serving,
     command: Vec<OsString>,
     world: usize,
     folder: PathBuf,
-    running: Arc<Mutex<BTreeMap<usize, RunningProcess>>>,
+    running: Arc<Mutex<RunningProcesses>>,
     ends: (
         mpsc::UnboundedSender<ProcessEnd>,
         AsyncMutex<mpsc::UnboundedReceiver<ProcessEnd>>,
     ),
+}
+
+#[derive(Default)]
+struct RunningProcesses {
+    all: BTreeMap<usize, RunningProcess>,
+    /// Whether the world has ended, so that no process may start.
+    is_over: bool,
 }
 
 struct RunningProcess {
@@ -64,6 +75,11 @@ impl WorldProcesses {
     }
 
     fn spawn(&self, process: usize, user: User) -> std::io::Result<()> {
+        // Held until the process is known, so that the end of the world does not miss it.
+        let mut starting = self.running.lock();
+        if starting.is_over {
+            return Err(std::io::ErrorKind::Interrupted.into());
+        }
         let kubeconfig = self.folder.join(format!("kubeconfig-{process}"));
         std::fs::write(&kubeconfig, self.serving.kubeconfig_for(user))?;
         let output = File::create(self.output_path(process))?;
@@ -90,12 +106,14 @@ impl WorldProcesses {
             is_killed: false,
             ended: Some(ended),
         };
-        self.running.lock().insert(process, entry);
+        starting.all.insert(process, entry);
+        drop(starting);
         let (running, ends) = (Arc::clone(&self.running), self.ends.0.clone());
         tokio::spawn(async move {
             let status = child.wait().await;
             let is_killed = running
                 .lock()
+                .all
                 .remove(&process)
                 .is_none_or(|one| one.is_killed);
             // Children of the process end with it, as the processes of a container do.
@@ -111,7 +129,7 @@ impl WorldProcesses {
     }
 
     fn signal(&self, process: usize, signal: Signal) {
-        if let Some(running) = self.running.lock().get(&process) {
+        if let Some(running) = self.running.lock().all.get(&process) {
             // Fails only if the process has ended.
             let _ = kill_process_group(running.group, signal);
         }
@@ -122,9 +140,11 @@ impl WorldProcesses {
     }
 }
 
-impl Drop for WorldProcesses {
+impl Drop for ProcessesGuard {
     fn drop(&mut self) {
-        for running in self.running.lock().values_mut() {
+        let mut running = self.0.running.lock();
+        running.is_over = true;
+        for running in running.all.values_mut() {
             running.is_killed = true;
             let _ = kill_process_group(running.group, Signal::KILL);
         }
@@ -146,7 +166,7 @@ impl OperatorHost for WorldProcesses {
     async fn kill(&self, process: usize) {
         let ended = {
             let mut running = self.running.lock();
-            running.get_mut(&process).and_then(|running| {
+            running.all.get_mut(&process).and_then(|running| {
                 running.is_killed = true;
                 running.ended.take()
             })

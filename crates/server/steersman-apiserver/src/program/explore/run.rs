@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_apiserver::explore::engine::{
-    Campaign, CampaignOptions, CampaignResult, ExploreReport, tell as tell_finding,
+    Campaign, CampaignOptions, CampaignResult, ExploreReport, Perturbation, PointOutcome,
+    tell as tell_finding,
 };
 use tokio::time::Instant;
 
 use super::flags::ExploreFlags;
-use super::jobs::{Worlds, run_all};
+use super::jobs::{AllWorlds, Worlds, run_all};
 use super::output::Progress;
 use super::scenario;
 use crate::program::problem::{Outcome, ProgramProblem};
@@ -38,11 +39,30 @@ pub(crate) async fn run(flags: ExploreFlags) -> Outcome<bool> {
     let jobs = usize::from(flags.jobs);
     let done = run_all(&mut campaign, Arc::new(worlds), jobs, stop, &mut progress).await;
     progress.end();
-    done?;
+    let done = done?;
     let result = campaign.finish();
     let is_clean = result.findings.is_empty();
+    let unreached = result
+        .points
+        .iter()
+        .find(|point| flags.only.is_some() && point.outcome == PointOutcome::NotReached)
+        .map(|point| ProgramProblem::NotReached {
+            only: join(&point.perturbations),
+            writes: result.writes.len(),
+        });
     tell(&flags, result, began.elapsed())?;
-    Ok(is_clean)
+    if done == AllWorlds::Stopped && is_clean {
+        return Err(ProgramProblem::Stopped);
+    }
+    match unreached {
+        Some(problem) => Err(problem),
+        None => Ok(is_clean),
+    }
+}
+
+fn join(perturbations: &[Perturbation]) -> String {
+    let names: Vec<String> = perturbations.iter().map(Perturbation::to_string).collect();
+    names.join("+")
 }
 
 /// A folder for the kubeconfigs and outputs of the worlds. Dropping it removes the folder.
