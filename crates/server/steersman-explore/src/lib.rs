@@ -50,7 +50,7 @@ pub use gate::{Arrival, Departure, Gate, Ruling, WorldAction};
 pub use judge::Judge;
 pub use object_id::{ObjectId, ObjectMap};
 pub use perturbation::{ParsePerturbationError, Perturbation, PerturbationKind};
-pub use points::{Point, PointCounter, ReferencePoints, ReferenceWrite};
+pub use points::{Point, PointCounter, Polling, ReferencePoints, ReferenceWrite};
 pub use reference::Reference;
 pub use report::{ExploreReport, PointOutcome, PointReport};
 pub use request::{OperatorRequest, RequestVerb};

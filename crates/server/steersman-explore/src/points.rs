@@ -58,8 +58,18 @@ pub struct ReferencePoints {
     pub may_be_stale: bool,
     /// Whether a webhook configuration exists.
     pub has_webhooks: bool,
-    /// Whether the operator never watches but reads the same again and again.
-    pub polls: bool,
+    /// How the operator learns of changes if it does not watch.
+    pub polling: Polling,
+}
+
+/// Whether an operator without watches reads the same again and again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Polling {
+    /// It has not read the same twice.
+    #[default]
+    Never,
+    /// It has read the same twice without a watch.
+    Repeats,
 }
 
 impl Point {

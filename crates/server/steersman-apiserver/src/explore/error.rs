@@ -42,13 +42,13 @@ pub enum ExploreError {
         /// What the operator printed, on lines of its own; empty if it printed nothing.
         output: String,
     },
-    /// The operator has sent no request within the patience of the scenario.
+    /// The operator has sent no request within the patience of the scenario, or 30 s if that is longer.
     #[error(
         "the operator has sent no request within {within:?}; it must read the kubeconfig that the environment variable \
          KUBECONFIG names{output}"
     )]
     NoRequest {
-        /// The patience of the scenario.
+        /// How long the operator had.
         within: Duration,
         /// What the operator printed, on a line of its own; empty if it printed nothing.
         output: String,

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
 use steersman_explore::{
-    Gate, Judge, ObjectId, ObjectMap, PerturbationKind, Problem, Step, WorldEventKind, WorldOrder,
-    WorldResult,
+    Gate, Judge, ObjectId, ObjectMap, PerturbationKind, Polling, Problem, Step, WorldEventKind,
+    WorldOrder, WorldResult,
 };
 
 use tokio::task::JoinSet;
@@ -25,7 +25,7 @@ const USER_RETRY: Duration = Duration::from_millis(200);
 
 /// The time for the start of a process, if the patience of the scenario is shorter: many operators that start at once are
 /// slow.
-const LONGEST_START: Duration = Duration::from_secs(60);
+const LONGEST_START: Duration = Duration::from_secs(30);
 
 /// The time for a first poll, in quiet times.
 const FIRST_POLL: u32 = 10;
@@ -76,7 +76,7 @@ pub async fn run_world(
     let (gate, actions) = Gate::new(&order.perturbations, points);
     let judge = Judge::new(&order.scenario, order.reference.clone());
     let mut state = WorldState::new(gate, judge);
-    state.must_poll = points.is_none_or(|points| points.polls);
+    state.must_poll = points.is_none_or(|points| points.polling == Polling::Repeats);
     let core = Arc::new(WorldCore::new(server, host, order.scenario.clone(), state));
     core.server
         .set_gate(Some(Arc::new(WorldGate(Arc::clone(&core)))));
@@ -87,7 +87,7 @@ pub async fn run_world(
         .iter()
         .any(|one| may_end_process(one.kind));
     // Ends when this future is dropped, too.
-    let mut exits = JoinSet::new();
+    let mut exits = JoinSet::<()>::new();
     exits.spawn({
         let core = Arc::clone(&core);
         async move { core.follow_exits(is_permitted).await }
@@ -185,20 +185,21 @@ impl World {
         let rules = &self.order.scenario.rules;
         let quiet = self.quiet_time();
         let began = self.core.now();
-        let limit = began + rules.patience;
+        let longest = rules.patience.max(LONGEST_START);
+        let limit = began + longest;
         // An operator that neither watches nor polls by then, such as a server of webhooks, need not poll later either.
-        let must_poll_until = limit.min(began + FIRST_POLL * rules.quiet);
+        let must_poll_until = began + rules.patience.min(FIRST_POLL * rules.quiet);
         let mut changed = self.core.changed.subscribe();
         loop {
             let now = self.core.now();
             let (is_watching, quiet_at) = {
                 let mut state = self.core.state.lock();
-                if now >= must_poll_until && state.has_asked && self.order.reference.is_none() {
-                    state.must_poll &= state.points.polls;
+                if now >= must_poll_until && state.has_asked() && self.order.reference.is_none() {
+                    state.must_poll = state.points.polling == Polling::Repeats;
                 }
                 if let (None, false, Some(end)) = (
                     &self.order.reference,
-                    state.has_asked,
+                    state.has_asked(),
                     state.last_exit.take(),
                 ) {
                     return Err(ExploreError::Ended {
@@ -216,11 +217,11 @@ impl World {
                 if self.order.reference.is_some() {
                     return Ok(());
                 }
-                if self.core.state.lock().has_asked {
+                if self.core.state.lock().has_asked() {
                     return Ok(());
                 }
                 return Err(ExploreError::NoRequest {
-                    within: rules.patience,
+                    within: longest,
                     output: self.printed(1),
                 });
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use steersman_explore::{
-    Gate, Judge, ObjectChange, ObjectId, OperatorRequest, PointCounter, ReferencePoints,
+    Gate, Judge, ObjectChange, ObjectId, OperatorRequest, PointCounter, Polling, ReferencePoints,
     ReferenceWrite, RequestVerb, WorldEvent, WorldEventKind,
 };
 
@@ -44,8 +44,8 @@ pub(super) struct WorldState {
     pub(super) steps_begun: usize,
     /// Whether an operator that does not watch is quiet only after it has read the same twice since it was last active.
     pub(super) must_poll: bool,
-    /// Whether any process has sent a request.
-    pub(super) has_asked: bool,
+    /// The number of requests.
+    requests: usize,
     /// Running processes that sent a request.
     asked: BTreeSet<usize>,
     /// Running processes that opened a watch.
@@ -97,7 +97,7 @@ impl WorldState {
             step_revision: 0,
             steps_begun: 0,
             must_poll: true,
-            has_asked: false,
+            requests: 0,
             asked: BTreeSet::new(),
             watching: BTreeSet::new(),
             forms: BTreeSet::new(),
@@ -127,7 +127,7 @@ impl WorldState {
     /// Notes a request that arrived.
     pub(super) fn note_arrival(&mut self, now: Duration, request: &OperatorRequest) {
         let is_watch = request.verb == RequestVerb::Watch;
-        self.has_asked = true;
+        self.requests += 1;
         let is_first = self.asked.insert(request.process)
             | (is_watch && self.watching.insert(request.process));
         if is_first {
@@ -140,7 +140,9 @@ impl WorldState {
         }
         if request.is_read() && !self.polled.insert(form_of(request)) {
             self.has_polled = true;
-            self.points.polls |= !self.has_watched;
+            if !self.has_watched {
+                self.points.polling = Polling::Repeats;
+            }
         }
         self.has_watched |= is_watch;
         self.points.elects |= request.resource == "leases.coordination.k8s.io";
@@ -237,6 +239,11 @@ impl WorldState {
     pub(super) fn note_resume(&mut self, process: usize) {
         self.live.insert(process);
         self.displaced = None;
+    }
+
+    /// Returns whether any process has sent a request.
+    pub(super) fn has_asked(&self) -> bool {
+        self.requests > 0
     }
 
     /// Returns how far the last start of a process is.

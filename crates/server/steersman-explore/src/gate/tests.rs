@@ -203,7 +203,7 @@ fn a_crash_after_a_read_is_at_a_read() {
 }
 
 #[test]
-fn each_third_request_is_throttled_but_no_watch_and_no_lease() {
+fn a_third_of_the_requests_is_throttled_but_no_watch_and_no_lease() {
     let (mut gate, begin) = Gate::new(&Perturbation::parse_all("throttled").unwrap(), None);
     assert_eq!(begin.len(), 1);
     assert!(gate.has_happened());
@@ -220,9 +220,8 @@ fn each_third_request_is_throttled_but_no_watch_and_no_lease() {
         gate.arrive(&create(sequence, 1)).0.verdict
     });
     let verdicts: Vec<Arrival> = verdicts.collect();
-    let throttled = Arrival::Refuse(429);
-    let pass = Arrival::Pass;
-    assert_eq!(verdicts, [pass, pass, throttled, pass, pass, throttled]);
+    let throttled = verdicts.iter().filter(|verdict| **verdict == Arrival::Refuse(429));
+    assert_eq!(throttled.count(), 2, "{verdicts:?}");
 }
 
 #[test]

@@ -8,29 +8,31 @@ use clap::Parser;
 use steersman_apimachinery::go;
 use steersman_apiserver::explore::engine::Perturbation;
 
+/// The description of a scenario, behind the flags.
+const SCENARIO: &str = "\
+The scenario is a YAML file. Only initial and steps are needed; paths are relative to the file:
+
+  initial: [crd.yaml]                # files or folders
+  steps:                             # apply, merge, delete, quiet or pass
+  - apply: site.yaml
+  - quiet: {}                        # waits until the operator is quiet
+  - merge: {apiVersion: example.com/v1, kind: Site, namespace: default, name: a, patch: {spec: {size: 2}}}
+  - pass: 5s
+  - delete: {apiVersion: example.com/v1, kind: Site, namespace: default, name: a}
+  quiet: 2s                          # without a write for so long, the operator is quiet
+  patience: 60s                      # the longest wait for the expected state
+  always: [{name: few, rule: \"objects.size() < 100\"}]  # CEL, after each write; finally: at the end
+  constant: [{kind: Secret, path: data.password}]      # stays as first set
+  ignore: [{kind: Event}]                              # not compared; with path: only that field
+  replicas: 1
+  perturbations: [crash-after-write, refuse]           # all that fit if left out";
+
 /// Explores an operator: runs it in many worlds, each on an API server of its own. Kills it at each of its writes,
 /// loses answers, shows it old states, and so on, and compares each world with an undisturbed one.
 ///
 /// The command starts the operator. It gets the kubeconfig of its world in KUBECONFIG, and the number of its
 /// world in STEERSMAN_WORLD; {world} in an argument is replaced by that number. With --jobs it must not need a
 /// port that another world uses.
-///
-/// A scenario is a YAML file. Only initial and steps are needed; paths are relative to the file:
-///
-///   initial: [crd.yaml]                # files or folders
-///   steps:                             # apply, merge, delete, quiet or pass
-///   - apply: site.yaml
-///   - quiet: {}                        # waits until the operator is quiet
-///   - merge: {apiVersion: example.com/v1, kind: Site, namespace: default, name: a, patch: {spec: {size: 2}}}
-///   - pass: 5s
-///   - delete: {apiVersion: example.com/v1, kind: Site, namespace: default, name: a}
-///   quiet: 2s                          # without a write for so long, the operator is quiet
-///   patience: 60s                      # the longest wait for the expected state
-///   always: [{name: few, rule: "objects.size() < 100"}]  # CEL, after each write; finally: at the end
-///   constant: [{kind: Secret, path: data.password}]      # stays as first set
-///   ignore: [{kind: Event}]                              # not compared; with path: only that field
-///   replicas: 1
-///   perturbations: [crash-after-write, refuse]           # all that fit if left out
 ///
 /// Exit codes: 0 nothing found, 1 findings, 2 the exploration could not run, the point of --only was not reached,
 /// or a signal ended it before anything was found.
@@ -39,7 +41,8 @@ use steersman_apiserver::explore::engine::Perturbation;
     name = "steersman-apiserver explore",
     bin_name = "steersman-apiserver explore",
     version,
-    verbatim_doc_comment
+    verbatim_doc_comment,
+    after_long_help = SCENARIO
 )]
 pub(crate) struct ExploreFlags {
     /// The file of the scenario: initial objects, steps of a user, and what must hold.

@@ -131,6 +131,6 @@ async fn an_operator_that_does_not_run_is_shown_with_its_output() {
         .await
         .assert_complains(&["ended before its first request: exit code 3", "no settings"]);
     let idle = world.run(&[], &["sh", "-c", "echo idle; sleep 1000"]).await;
-    idle.assert_complains(&["has sent no request within 4s", "KUBECONFIG", "idle"]);
+    idle.assert_complains(&["has sent no request within 30s", "KUBECONFIG", "idle"]);
     world.assert_nothing_is_left();
 }
