@@ -105,6 +105,31 @@ impl Problem {
         }
     }
 
+    /// Returns whether both are one problem, perhaps in worlds of different steps: the same rule or field, or a state with an
+    /// object that is wrong in the same way in both.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::WrongState { differences, .. },
+                Self::WrongState {
+                    differences: others,
+                    ..
+                },
+            ) => {
+                let is_shared = |one: &StateDifference| {
+                    let signature = one.signature();
+                    others.iter().any(|other| other.signature() == signature)
+                };
+                differences.iter().any(is_shared)
+            }
+            (Self::BrokenRule { name, .. }, Self::BrokenRule { name: other, .. }) => name == other,
+            (Self::ChangedConstant { .. }, Self::ChangedConstant { .. }) => {
+                self.signature() == other.signature()
+            }
+            _ => self.kind() == other.kind(),
+        }
+    }
+
     /// Returns the kind of the problem and its objects, without values that differ from world to world: two worlds with
     /// the same text show the same problem.
     pub(crate) fn signature(&self) -> String {
@@ -220,5 +245,36 @@ impl Finding {
             return "reference".to_owned();
         }
         join(&self.perturbations)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn wrong(objects: &[(&str, bool)]) -> Problem {
+        let differences = objects.iter().map(|(name, is_found)| StateDifference {
+            object: ObjectId::of(&json!({"kind": "Pod", "metadata": {"name": name}})),
+            expected: (!is_found).then(|| json!({})),
+            found: is_found.then(|| json!({})),
+        });
+        Problem::WrongState {
+            quiet_step: None,
+            differences: differences.collect(),
+        }
+    }
+
+    /// Shrinking would otherwise replace a finding by another one, which shorter steps cause.
+    #[test]
+    fn wrong_states_are_one_problem_if_an_object_is_wrong_in_the_same_way() {
+        let left = wrong(&[("a", true)]);
+        assert!(left.is_like(&wrong(&[("b", false), ("a", true)])));
+        assert!(!left.is_like(&wrong(&[("b", true)])));
+        assert!(!left.is_like(&wrong(&[("a", false)])));
+        assert!(!left.is_like(&Problem::NotQuiet {
+            last_writes: Vec::new()
+        }));
     }
 }

@@ -14,6 +14,9 @@ use crate::server::ApiServer;
 /// The name of the user, and the field manager of what the user applies.
 const NAME: &str = "user";
 
+/// The propagation policy of kubectl's deletes. Without a policy the Pods of a Job would stay.
+pub(super) const PROPAGATION: &str = "Background";
+
 const APPLY: &str = "application/apply-patch+yaml";
 const MERGE: &str = "application/merge-patch+json";
 
@@ -53,6 +56,7 @@ pub(super) async fn act(server: &ApiServer, step: &Step) -> Result<(), Box<Statu
             object,
         } => {
             let path = path_of(server, api_version, &mut object.clone())?;
+            let path = format!("{path}?propagationPolicy={PROPAGATION}");
             send(
                 server,
                 Method::DELETE,

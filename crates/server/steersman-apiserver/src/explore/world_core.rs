@@ -12,6 +12,7 @@ use steersman_explore::{
     Arrival, Departure, ObjectChange, ObjectId, OperatorRequest, Problem, RequestVerb, Scenario,
     Step, WorldAction, WorldEventKind,
 };
+use steersman_registry::DeleteOptions;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -230,7 +231,7 @@ impl WorldCore {
         self.state.lock().judge.after_user(id);
         match (change.before, change.after) {
             (None, Some(_)) => {
-                let _ = self.server.delete(&resource, &id.namespace, &id.name);
+                self.delete_as_user(&resource, id);
             }
             (Some(mut before), Some(after)) => {
                 let status = before
@@ -248,6 +249,17 @@ impl WorldCore {
         }
     }
 
+    /// Deletes an object as kubectl does. What the server refuses, a user could not do either.
+    fn delete_as_user(&self, resource: &str, id: &ObjectId) {
+        let options = DeleteOptions {
+            propagation_policy: Some(user::PROPAGATION.to_owned()),
+            ..DeleteOptions::default()
+        };
+        let _ = self
+            .server
+            .delete_with(resource, &id.namespace, &id.name, &options);
+    }
+
     /// Deletes an object while no watch delivers, and ends all watches with 410 so that no watch ever delivers the
     /// deletion. An object of the user is created again.
     async fn delete_in_gap(&self, id: &ObjectId) {
@@ -259,7 +271,7 @@ impl WorldCore {
         let faults = self.server.faults();
         let silent = faults.silence_new_watches("*");
         faults.silence_watches();
-        let _ = self.server.delete(&resource, &id.namespace, &id.name);
+        self.delete_as_user(&resource, id);
         for step in self.steps_for(id) {
             let _ = user::act(&self.server, &step).await;
         }

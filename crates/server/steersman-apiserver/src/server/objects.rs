@@ -185,11 +185,22 @@ impl ApiServer {
     /// # Errors
     /// The Status of the refusal: 404 if the object does not exist, 403 for a protected namespace.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Status> {
+        self.delete_with(resource, namespace, name, &DeleteOptions::default())
+    }
+
+    /// Deletes an object like [`delete`](Self::delete), with options.
+    pub(crate) fn delete_with(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<(), Status> {
         let now = self.context.now();
         self.context.with_registry(|registry| {
             let (resource, _) = find(registry, resource)?;
             let target = target(&resource, namespace, name);
-            registry.delete(target, &DeleteOptions::default(), now)?;
+            registry.delete(target, options, now)?;
             Ok(())
         })
     }

@@ -144,7 +144,7 @@ impl Shrinking {
         let same = result
             .problems
             .iter()
-            .position(|problem| problem.kind() == found.problem.kind());
+            .position(|problem| problem.is_like(&found.problem));
         match step {
             ShrinkStep::Repeat => {
                 found.tries += 1;
