@@ -93,7 +93,8 @@
 //! - `request_log` finds the requests of an operator in the log of the server.
 //! - `rbac_file` merges permissions into the file of observed permissions.
 //! - `called_webhooks` lets the server call the webhooks of this process, and `sample` reads objects from a file.
-//! - `running_operator` runs an operator, and `operator_test` declares it with its surroundings.
+//! - `running_operator` runs an operator. `external` has the systems outside of the cluster that it keeps, `explore` runs it
+//!   in many worlds, and `operator_test` declares it with its surroundings.
 
 mod explore_failure;
 mod error;
@@ -110,6 +111,7 @@ mod rbac_file;
 mod called_webhooks;
 mod sample;
 mod running_operator;
+mod external;
 mod explore;
 mod operator_test;
 
@@ -117,6 +119,7 @@ pub use definition_check::{InvalidCrd, RuleCost, check_definition};
 pub use error::HarnessError;
 pub use explore::{ExploreReport, PerturbationKind, Scenario};
 pub use explore_failure::ExploreFailure;
+pub use external::External;
 pub use operator_test::OperatorTest;
 pub use prepared::Prepared;
 pub use round_trips::{RoundTripError, RoundTripProblem, RoundTrips, Way};

@@ -21,6 +21,7 @@ use steersman_webhook::WebhookServer;
 use crate::called_webhooks;
 use crate::error::{BoxError, HarnessError};
 use crate::explore::{ExploreReport, ExploredOperator, Scenario, explore};
+use crate::external::{External, MakeOperator};
 use crate::prepared::Prepared;
 use crate::request_log::AGENT;
 use crate::running_operator::{OperatorPlan, RunningOperator, Surroundings};
@@ -36,6 +37,7 @@ type Prepare = Box<dyn FnOnce(Prepared) -> PrepareFuture + Send>;
 )]
 #[must_use = "an operator runs after `start`"]
 pub struct OperatorTest {
+    make: MakeOperator,
     plan: OperatorPlan,
     env: TestEnvBuilder,
     is_in_process: bool,
@@ -63,9 +65,18 @@ impl OperatorTest {
     pub fn declared<E: Into<BoxError>>(
         declare: impl Fn(&Manager) -> Result<(), E> + Send + Sync + 'static,
     ) -> Self {
+        Self::declared_with(External::new(|| ()), move |manager, ()| declare(manager))
+    }
+
+    /// Declares an operator that keeps an external system. The closure gets the stand-in of the test, or of one world of
+    /// [`explore`](Self::explore).
+    pub fn declared_with<S: Send + Sync + 'static, E: Into<BoxError>>(
+        external: External<S>,
+        declare: impl Fn(&Manager, &S) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
         Self {
+            make: external.operators(declare),
             plan: OperatorPlan {
-                declare: Arc::new(move |manager| declare(manager).map_err(Into::into)),
                 cache: CacheOptions::new(),
                 quiet: Duration::from_secs(1),
                 patience: Duration::from_secs(60),
@@ -200,7 +211,7 @@ impl OperatorTest {
     /// Not cancel safe: the worlds run to their end on other threads.
     pub async fn explore(self, scenario: Scenario) -> Result<ExploreReport, HarnessError> {
         let operator = ExploredOperator {
-            declare: self.plan.declare,
+            make: self.make,
             cache: self.plan.cache,
             webhooks: self.webhooks,
             definitions: self.env.definitions()?,
@@ -250,6 +261,7 @@ impl OperatorTest {
             self.plan.cache = self.plan.cache.default_namespaces([prepared.namespace()]);
         }
         RunningOperator::launch(Surroundings {
+            declare: (self.make)().declare,
             env,
             client_config,
             prepared,

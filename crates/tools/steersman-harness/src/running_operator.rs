@@ -30,6 +30,7 @@ pub(crate) type Declare = Arc<dyn Fn(&Manager) -> Result<(), BoxError> + Send + 
 
 /// The surroundings of an operator, which stay when it restarts.
 pub(crate) struct Surroundings {
+    pub(crate) declare: Declare,
     pub(crate) env: TestEnv,
     pub(crate) client_config: ClientConfig,
     pub(crate) prepared: Prepared,
@@ -38,7 +39,6 @@ pub(crate) struct Surroundings {
 
 /// The settings of a test for its operator.
 pub(crate) struct OperatorPlan {
-    pub(crate) declare: Declare,
     pub(crate) cache: CacheOptions,
     pub(crate) quiet: Duration,
     pub(crate) patience: Duration,
@@ -339,7 +339,7 @@ impl OperatorProcess {
     fn start(around: &Surroundings) -> Result<Self, HarnessError> {
         let manager = builder(around).build();
         let manager = manager.map_err(|error| HarnessError::Declare(error.into()))?;
-        (around.plan.declare)(&manager).map_err(HarnessError::Declare)?;
+        (around.declare)(&manager).map_err(HarnessError::Declare)?;
         around.env.observe(manager.metrics_registry().clone());
         let stop = CancellationToken::new();
         let running = tokio::spawn(manager.start(stop.clone()));

@@ -1,6 +1,7 @@
 //! Handle: a caller's way to start and kill the processes of an operator.
 
 use async_trait::async_trait;
+use serde_json::Value;
 use steersman_auth::User;
 
 use super::error::ExploreError;
@@ -44,6 +45,12 @@ pub trait OperatorHost: Send + Sync {
 
     /// Returns the last lines that a process printed.
     fn output(&self, process: usize) -> Vec<String>;
+
+    /// Lists the records that the operator keeps outside of the cluster, as objects. They are compared with those of the
+    /// reference like the objects of the server. Default: none.
+    fn records(&self) -> Vec<Value> {
+        Vec::new()
+    }
 }
 
 /// The end of a process that was not killed.

@@ -1,5 +1,6 @@
 //! Driver: runs one world from its initial objects to its last problem.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -315,8 +316,9 @@ impl World {
                 limit = self.core.now() + patience;
                 continue;
             }
-            // Read first: a write while the state is judged is a reason to judge again.
-            let before = self.core.server.revision();
+            let state = || (self.core.server.revision(), self.core.host.records());
+            // Read first: a change while the state is judged is a reason to judge again.
+            let before = state();
             let objects = self.objects();
             let wrong = self
                 .core
@@ -329,12 +331,13 @@ impl World {
                 return Settled::AsExpected;
             }
             // The operator may still get there, for instance after a backoff: waits for its next change.
-            while self.core.server.revision() == before {
+            while state() == before {
                 let limit = self.limit(limit);
                 if self.core.now() >= limit || self.is_broken() {
                     return Settled::Wrong(wrong);
                 }
-                // Changes of the server itself, such as those of played controllers, wake no task.
+                // Changes of the server itself, such as those of played controllers, and of records outside of the cluster
+                // wake no task.
                 let next = limit.min(self.core.now() + self.quiet_time());
                 self.wait(&mut changed, next).await;
             }
@@ -346,6 +349,7 @@ impl World {
         let restarted = "the operator is restarted; nothing is left to do".to_owned();
         self.core.tell(WorldEventKind::Perturbed(restarted));
         let before = self.core.state.lock().changes.len();
+        let records = ObjectId::map(self.core.host.records());
         self.core.kill_all().await;
         for _ in 0..self.order.scenario.rules.replicas {
             self.core.start_process().await?;
@@ -355,7 +359,13 @@ impl World {
             self.note_not_quiet();
         }
         let mut state = self.core.state.lock();
-        let writes = state.changes.get(before..).unwrap_or_default().to_vec();
+        let mut writes = state.changes.get(before..).unwrap_or_default().to_vec();
+        let after = ObjectId::map(self.core.host.records());
+        let all: BTreeSet<&ObjectId> = records.keys().chain(after.keys()).collect();
+        let changed = all
+            .into_iter()
+            .filter(|id| records.get(id) != after.get(id));
+        writes.extend(changed.map(|id| format!("change {id}, outside of the cluster")));
         if !writes.is_empty() {
             state.judge.note(Problem::SettledWrites(writes));
         }
@@ -433,7 +443,7 @@ impl World {
 
     /// Returns the objects of the server but for those of the server itself, which differ from world to world.
     fn objects(&self) -> ObjectMap {
-        let mut objects = self.core.server.objects();
+        let mut objects = self.core.objects();
         objects.retain(|object| !is_of_server(object));
         ObjectId::map(objects)
     }

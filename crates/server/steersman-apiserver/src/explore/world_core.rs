@@ -94,6 +94,13 @@ impl WorldCore {
         self.changed.send_modify(|number| *number += 1);
     }
 
+    /// Returns the objects of the server, and the records that the operator keeps outside of it.
+    pub(super) fn objects(&self) -> Vec<Value> {
+        let mut objects = self.server.objects();
+        objects.extend(self.host.records());
+        objects
+    }
+
     pub(super) async fn start_process(&self) -> Result<(), ExploreError> {
         let process = {
             let now = self.now();
@@ -337,7 +344,7 @@ impl WorldCore {
             return;
         };
         let objects = if state.judge.needs_objects() {
-            Value::Array(self.server.objects())
+            Value::Array(self.objects())
         } else {
             Value::Null
         };

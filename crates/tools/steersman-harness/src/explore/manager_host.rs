@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use parking_lot::Mutex;
+use serde_json::Value;
 use steersman_api::ClientConfig;
 use steersman_cache::CacheOptions;
 use steersman_manager::Manager;
@@ -19,12 +20,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::BoxError;
-use crate::running_operator::Declare;
+use crate::external::WorldOperator;
 
 /// The processes of one world: each is a manager of its own.
 pub(super) struct ManagerHost {
     server: ApiServer,
-    declare: Declare,
+    operator: WorldOperator,
     cache: CacheOptions,
     running: Mutex<BTreeMap<usize, JoinHandle<()>>>,
     ends: (
@@ -34,11 +35,11 @@ pub(super) struct ManagerHost {
 }
 
 impl ManagerHost {
-    pub(super) fn new(server: ApiServer, declare: Declare, cache: CacheOptions) -> Self {
+    pub(super) fn new(server: ApiServer, operator: WorldOperator, cache: CacheOptions) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
         Self {
             server,
-            declare,
+            operator,
             cache,
             running: Mutex::default(),
             ends: (sender, AsyncMutex::new(receiver)),
@@ -53,7 +54,7 @@ impl ManagerHost {
             .cache(self.cache.clone())
             .clock(move || server.now());
         let manager = builder.build()?;
-        (self.declare)(&manager)?;
+        (self.operator.declare)(&manager)?;
         Ok(Arc::new(manager))
     }
 }
@@ -106,5 +107,9 @@ impl OperatorHost for ManagerHost {
 
     fn output(&self, _: usize) -> Vec<String> {
         Vec::new()
+    }
+
+    fn records(&self) -> Vec<Value> {
+        (self.operator.records)()
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube_core::Resource;
+use serde::Serialize;
 use serde_json::{Value, json};
 use steersman_object::ObjectKey;
 use steersman_testenv::apiserver::ApiServerBuilder;
@@ -49,18 +50,21 @@ impl Scenario {
 
     /// Adds an object that exists before the operator starts. Definitions of the
     /// [`OperatorTest`](crate::OperatorTest) are installed before.
-    pub fn initial(mut self, object: Value) -> Self {
-        self.initial.push(object);
+    pub fn initial(mut self, object: impl Serialize) -> Self {
+        let object = self.serialized(object);
+        self.initial.extend(object);
         self
     }
 
     /// Adds a step: the user applies an object.
-    pub fn apply(mut self, object: Value) -> Self {
-        let source = ObjectId::of(&object).name;
-        self.steps.push(Step::Apply {
-            source,
-            objects: vec![object],
-        });
+    pub fn apply(mut self, object: impl Serialize) -> Self {
+        if let Some(object) = self.serialized(object) {
+            let source = ObjectId::of(&object).name;
+            self.steps.push(Step::Apply {
+                source,
+                objects: vec![object],
+            });
+        }
         self
     }
 
@@ -202,6 +206,11 @@ impl Scenario {
             steps: self.steps.into(),
             rules: Arc::new(self.rules),
         }
+    }
+
+    fn serialized(&mut self, object: impl Serialize) -> Option<Value> {
+        let object = serde_json::to_value(object);
+        object.map_err(|why| self.note(why.to_string())).ok()
     }
 
     fn compiled(&mut self, name: &str, rule: &str) -> Option<Rule> {

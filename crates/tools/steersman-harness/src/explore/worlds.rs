@@ -20,11 +20,11 @@ use super::scenario::{Configure, Scenario};
 use crate::called_webhooks;
 use crate::error::{BoxError, HarnessError};
 use crate::explore_failure::ExploreFailure;
-use crate::running_operator::Declare;
+use crate::external::MakeOperator;
 
 /// The operator that is explored.
 pub(crate) struct ExploredOperator {
-    pub(crate) declare: Declare,
+    pub(crate) make: MakeOperator,
     pub(crate) cache: CacheOptions,
     pub(crate) webhooks: Option<WebhookServer>,
     pub(crate) definitions: Vec<Value>,
@@ -160,11 +160,7 @@ impl Exploration {
                 .seed(order.seed)
                 .build();
             let operator = &self.operator;
-            let host = ManagerHost::new(
-                server.clone(),
-                Arc::clone(&operator.declare),
-                operator.cache.clone(),
-            );
+            let host = ManagerHost::new(server.clone(), (operator.make)(), operator.cache.clone());
             if let Some(webhooks) = &operator.webhooks {
                 for definition in order
                     .scenario
