@@ -6,6 +6,7 @@
 )]
 
 mod world;
+mod explore;
 mod runs;
 mod restarts;
 mod refusals;
