@@ -83,6 +83,12 @@ impl Records {
         Some(&self.databases.get(name)?.settings)
     }
 
+    /// Returns the name, the settings and the password of each database.
+    pub fn list(&self) -> impl Iterator<Item = (&str, &Settings, &str)> {
+        let databases = self.databases.iter();
+        databases.map(|(name, record)| (&**name, &record.settings, &*record.password))
+    }
+
     /// Returns the number of requests.
     pub fn requests(&self) -> u64 {
         self.requests

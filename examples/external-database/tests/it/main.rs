@@ -6,6 +6,7 @@
 )]
 
 mod world;
+mod explore;
 mod provide;
 mod failures;
 mod demo;
