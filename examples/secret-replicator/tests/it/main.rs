@@ -6,6 +6,7 @@
 )]
 
 mod world;
+mod explore;
 mod copies;
 mod memory;
 mod demo;
