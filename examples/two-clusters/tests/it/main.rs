@@ -1,5 +1,7 @@
 //! The demo and the copier on a paused clock, in process.
 
+mod explore;
+
 use std::fmt::Display;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
