@@ -138,6 +138,7 @@ impl World {
             if self.core.state.lock().judge.is_over() {
                 break;
             }
+            self.core.state.lock().steps_begun = number + 1;
             if *step == Step::Quiet {
                 let settled = self.settle(Some(quiet_steps)).await;
                 quiet_steps += 1;
