@@ -36,6 +36,7 @@ pub(crate) enum SteersmanCommand {
     #[command(subcommand)]
     Add(AddCommand),
     Dev(DevArgs),
+    Explore(ExploreArgs),
     Generate(GenerateArgs),
     Upgrade(UpgradeArgs),
     /// Install the definitions in the cluster of kubectl
@@ -59,6 +60,28 @@ pub(crate) enum SteersmanCommand {
         #[arg(value_enum)]
         shell: Shell,
     },
+}
+
+/// Try the operator with crashes, lost answers and old states
+///
+/// Runs the tests in tests/it/explore with `cargo test`. Each runs the operator in many worlds, with an API server in the same
+/// process, and disturbs it at another of its requests in each of them. A finding is told as a story, with the name of the
+/// disturbance. The exit code is that of `cargo test`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  cargo steersman explore
+  cargo steersman explore Greeting
+  cargo steersman explore --release     for long scenarios")]
+pub(crate) struct ExploreArgs {
+    /// The kind of the operator, such as Greeting [default: all]
+    pub(crate) kind: Option<String>,
+    /// Build without the network
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Build for speed
+    #[arg(long)]
+    pub(crate) release: bool,
 }
 
 /// Write the manifests of the operator into config and dist
@@ -156,7 +179,7 @@ pub(crate) struct DoctorArgs {
 
 /// Make a new operator in a folder of its name
 ///
-/// The operator has one kind with its controller, a test, a sample, and what an image and continuous integration need. It
+/// The operator has one kind with its controller, tests, a sample, and what an image and continuous integration need. It
 /// runs at once: `cargo steersman dev`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -207,8 +230,8 @@ pub(crate) enum AddCommand {
 
 /// Add a kind with its controller, a test and a sample
 ///
-/// Adds the modules to src/api.rs, src/controllers.rs and tests/it/main.rs, the definition and the controller; everything
-/// else in these files stays. Nothing is written if a file is in the way.
+/// Adds the modules to src/api.rs, src/controllers.rs, tests/it/main.rs and tests/it/explore.rs, the definition and the
+/// controller; everything else in these files stays. Nothing is written if a file is in the way.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

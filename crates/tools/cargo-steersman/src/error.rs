@@ -154,6 +154,13 @@ pub(crate) enum Error {
     NeedsYes(String),
     #[error("{0} is not confirmed, so nothing was changed: choose another one with --context")]
     NotConfirmed(String),
+    #[error(
+        "{} does not exist: `cargo steersman add kind` adds the exploration of a kind, also of one that is there already", .0.display()
+    )]
+    NoExploration(PathBuf),
+    /// `cargo test` failed with this exit code.
+    #[error("the exploration failed with exit code {0}: its output is above")]
+    Explored(i32),
     #[error("interrupted before {0}")]
     Interrupted(&'static str),
     /// The operator does not declare the kind. `known` lists the kinds that it declares.

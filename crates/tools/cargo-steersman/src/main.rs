@@ -19,6 +19,7 @@
 //!   `dev::view::render` draws, and `dev::terminal` has the terminal.
 //! - `doctor` checks an operator in a cluster: `doctor::gather` reads the facts through `doctor::target`, and each
 //!   other module turns the facts of one subject into findings.
+//! - `explore` runs the tests that explore an operator.
 //! - `upgrade` brings an operator to the present templates; `upgrade::merge_plan` decides about each file, from the
 //!   texts in the record.
 
@@ -45,6 +46,7 @@ mod generate;
 mod deploy;
 mod dev;
 mod doctor;
+mod explore;
 mod upgrade;
 
 use std::process::ExitCode;
@@ -69,6 +71,7 @@ async fn main() -> ExitCode {
             complain(format_args!("error: {}", report(&error)));
             match error {
                 Error::Interrupted(_) => ExitCode::from(INTERRUPTED),
+                Error::Explored(code) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
                 _ => ExitCode::FAILURE,
             }
         }
@@ -83,6 +86,7 @@ async fn run(command: Command) -> Result<(), Error> {
         Command::Add(AddCommand::Version(args)) => add::version(&args),
         Command::Add(AddCommand::Controller(args)) => add::controller(&args),
         Command::Dev(args) => dev::dev(&args).await,
+        Command::Explore(args) => explore::explore(&args),
         Command::Generate(args) => generate::generate(&args),
         Command::Upgrade(args) => upgrade::upgrade(&args),
         Command::Install(args) => deploy(&args, ManifestAction::Apply, Objects::Definitions),

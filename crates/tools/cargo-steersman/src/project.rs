@@ -11,6 +11,9 @@ use crate::command_line::ProgramArgs;
 use crate::error::Error;
 use crate::shell_words::shell_word;
 
+/// The list of the modules that explore an operator.
+pub(crate) const EXPLORATIONS: &str = "tests/it/explore.rs";
+
 /// The crate of an operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Project {

@@ -41,14 +41,21 @@ macro_rules! template {
     };
 }
 
+/// The file that explores a kind.
+const EXPLORATION: (&str, &str) = template!("tests/it/explore/{{module}}.rs", "kind/explore.rs");
+
+/// The list of the modules that explore the kinds of a crate.
+const EXPLORATIONS: (&str, &str) = template!("tests/it/explore.rs", "crate/explore.rs");
+
 /// The files of a new crate: the path and the template of each.
-const CRATE: [(&str, &str); 13] = [
+const CRATE: [(&str, &str); 14] = [
     template!("Cargo.toml", "crate/Cargo.toml"),
     template!("src/main.rs", "crate/main.rs"),
     template!("src/lib.rs", "crate/lib.rs"),
     template!("src/api.rs", "crate/api.rs"),
     template!("src/controllers.rs", "crate/controllers.rs"),
     template!("tests/it/main.rs", "crate/tests.rs"),
+    EXPLORATIONS,
     template!("Dockerfile", "crate/Dockerfile"),
     template!(".dockerignore", "crate/dockerignore"),
     template!(".gitignore", "crate/gitignore"),
@@ -98,6 +105,7 @@ pub(crate) fn operator(program: &ProgramName, kind: &KindNames, source: &CrateSo
     values.extend([("steersman", framework), ("harness", harness)]);
     let mut files = filled(&CRATE, &values, &source.sections());
     files.extend(filled(&KIND, &values, &scope(kind.is_namespaced)));
+    files.extend(exploration(program, kind));
     let record = infrastructure(program, &kind.group, &kind.plural, source);
     files.insert(RECORD.into(), record.text());
     files
@@ -126,6 +134,17 @@ pub(crate) fn infrastructure(
         plural: plural.to_owned(),
         files: files.collect(),
     }
+}
+
+/// Returns the file that explores a kind.
+pub(crate) fn exploration(program: &ProgramName, kind: &KindNames) -> Files {
+    let sections = scope(kind.is_namespaced);
+    filled(&[EXPLORATION], &values(program, kind), &sections)
+}
+
+/// Returns the list of explorations, for a crate without one: with the one of this kind.
+pub(crate) fn explorations(program: &ProgramName, kind: &KindNames) -> Files {
+    filled(&[EXPLORATIONS], &values(program, kind), &[])
 }
 
 pub(crate) fn kind(program: &ProgramName, kind: &KindNames) -> Files {

@@ -7,8 +7,8 @@ use crate::command_line::AddKindArgs;
 use crate::edits::{with_import, with_link, with_module};
 use crate::error::Error;
 use crate::names::{KindNames, ProgramName, check};
-use crate::project::Project;
-use crate::scaffold::kind as files_of;
+use crate::project::{EXPLORATIONS, Project};
+use crate::scaffold::{exploration, explorations, kind as files_of};
 
 /// Adds a kind with its controller, its test and its sample to the operator in the current folder.
 ///
@@ -44,8 +44,27 @@ pub(crate) fn kind(args: &AddKindArgs) -> Result<(), Error> {
         with_import(&defined, CRD_IMPORT)
     })?;
     declare(&mut changes, module)?;
+    explore(&mut changes, &project, &program, &kind)?;
     let nothing = format!("{} is there already; nothing changed", kind.kind);
     changes.finish(args.dry_run, &nothing)
+}
+
+/// Adds the exploration of the kind. An operator of an earlier release has no list of explorations yet; a second `add kind`
+/// of its kinds adds theirs.
+fn explore(
+    changes: &mut ChangeSet,
+    project: &Project,
+    program: &ProgramName,
+    kind: &KindNames,
+) -> Result<(), Error> {
+    changes.add(exploration(program, kind))?;
+    if project.folder.join(EXPLORATIONS).exists() {
+        return changes.edit(EXPLORATIONS, |source| with_module(source, &kind.module, ""));
+    }
+    changes.add(explorations(program, kind))?;
+    changes.edit("tests/it/main.rs", |source| {
+        with_module(source, "explore", "")
+    })
 }
 
 /// The import that a source needs to call `crd` of a kind.

@@ -11,8 +11,8 @@ fn the_help_of_each_command_has_examples_or_flags() {
         "{help}"
     );
     for command in [
-        "new", "dev", "generate", "upgrade", "deploy", "undeploy", "install", "uninstall", "image",
-        "doctor",
+        "new", "dev", "explore", "generate", "upgrade", "deploy", "undeploy", "install",
+        "uninstall", "image", "doctor",
     ] {
         assert!(
             help.contains(&format!("\n  {command} ")),
@@ -22,13 +22,15 @@ fn the_help_of_each_command_has_examples_or_flags() {
         assert!(own.contains("--"), "{own}");
     }
     let completions = succeeds(steersman(here.path()).args(["completions", "bash"]));
-    assert!(completions.contains("steersman"), "{completions}");
+    for word in ["steersman", "explore"] {
+        assert!(completions.contains(word), "{word}: {completions}");
+    }
 }
 
 #[test]
 fn a_folder_without_an_operator_is_named_with_the_way_out() {
     let here = tempfile::tempdir().unwrap();
-    for command in ["dev", "generate", "deploy", "doctor"] {
+    for command in ["dev", "explore", "generate", "deploy", "doctor"] {
         let error = fails(steersman(here.path()).arg(command));
         assert!(error.contains("has no Cargo.toml"), "{error}");
         assert!(error.contains("cargo steersman new NAME"), "{error}");

@@ -13,6 +13,8 @@ mod help;
 mod real;
 #[cfg(unix)]
 mod dev_role;
+#[cfg(unix)]
+mod explore;
 mod scaffold;
 mod under_its_role;
 mod upgrade;

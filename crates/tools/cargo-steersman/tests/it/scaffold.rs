@@ -35,7 +35,7 @@ fn a_new_operator_is_the_example_of_the_workspace() {
         );
         files += 1;
     }
-    assert_eq!(files, 17);
+    assert_eq!(files, 19);
     let error = fails(steersman(here.path()).args(NEW));
     assert!(error.contains("greeter exists"), "{error}");
 }
@@ -80,12 +80,14 @@ fn a_kind_is_added_once_and_nothing_is_overwritten() {
         "new      config/samples/farewell.yaml",
         "new      src/api/farewell.rs",
         "new      src/controllers/farewell.rs",
+        "new      tests/it/explore/farewell.rs",
         "new      tests/it/farewell.rs",
         "changed  src/api.rs",
         "changed  src/controllers.rs",
+        "changed  tests/it/explore.rs",
         "changed  tests/it/main.rs",
     ];
-    assert_eq!(shown.lines().take(7).collect::<Vec<_>>(), expected);
+    assert_eq!(shown.lines().take(9).collect::<Vec<_>>(), expected);
     assert!(shown.contains("\n+++ b/src/api.rs\n"), "{shown}");
     assert!(
         shown.contains("\n+    farewell::add(manager)?;\n"),
@@ -102,7 +104,7 @@ fn a_kind_is_added_once_and_nothing_is_overwritten() {
     std::fs::remove_file(folder.join("src/own.rs")).unwrap();
     assert!(read("src/api.rs").contains(".with(farewell::Farewell::crd())"));
     assert!(read("src/controllers.rs").contains("    farewell::add(manager)?;\n    Ok(())"));
-    assert!(read("tests/it/main.rs").ends_with("mod farewell;\nmod greeting;\n"));
+    assert!(read("tests/it/main.rs").ends_with("mod explore;\nmod farewell;\nmod greeting;\n"));
     assert!(read("config/samples/farewell.yaml").contains("example.com/v1alpha1"));
     cargo(&folder, &["fmt", "--check"]);
     // A second `add kind` changes nothing, even after a change of the kind.
