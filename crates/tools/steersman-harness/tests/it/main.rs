@@ -5,6 +5,7 @@
 )]
 
 mod explored_records;
+mod explored_users;
 mod permissions;
 mod webhooks;
 
