@@ -27,6 +27,7 @@ pub(crate) fn rename_a_field(folder: &Path) {
         (
             "tests/it/greeting.rs", "        message: ", "        text: ",
         ),
+        ("tests/it/explore/greeting.rs", "spec.message", "spec.text"),
         ("tests/it/greeting_webhook.rs", "spec.message", "spec.text"),
         ("config/samples/greeting_v1.yaml", "message:", "text:"),
     ] {

@@ -2,7 +2,6 @@
 
 use greeter::api::greeting::Greeting;
 use greeter::controllers;
-use serde_json::json;
 use steersman::object::Object as _;
 use steersman_harness::{OperatorTest, Scenario, sample};
 
@@ -16,11 +15,13 @@ async fn each_world_ends_like_the_undisturbed_one() {
     let mut object: Greeting = sample(SAMPLES).unwrap();
     object.metadata.namespace = Some("default".to_owned());
     let key = object.key();
+    let mut changed = object.clone();
+    changed.spec.message = "bye".to_owned();
     // What a user does. Add a step for each part of the spec.
     let scenario = Scenario::new("Greeting")
         .apply(&object)
         .quiet()
-        .merge::<Greeting>(&key, json!({"spec": {"message": "bye"}}))
+        .apply(&changed)
         .quiet()
         .delete::<Greeting>(&key);
     let operator = OperatorTest::declared(controllers::add_all).crd_of::<Greeting>();
