@@ -1,5 +1,7 @@
 //! Machine: adds to Rust sources without changing any other character.
 
+pub(crate) mod program_edits;
+
 use proc_macro2::Span;
 use quote::ToTokens as _;
 use syn::spanned::Spanned;

@@ -4,8 +4,8 @@
 //!
 //! - `plural` has the ending of nouns, `error` the errors, and `command_line` the arguments.
 //! - `names` checks names, and `shell_words` quotes words of printed commands.
-//! - `edits` adds to sources, `api_kind` finds the kinds of an operator, `program_edits` adds to the `main`, and
-//!   `version_edits` to a kind.
+//! - `edits` adds to sources, and its `program_edits` to the `main`; `api_kind` finds the kinds of an operator, and
+//!   `version_edits` adds to a kind.
 //! - `record` keeps what was made, and `scaffold` fills in the texts of the folder `templates` for a new operator.
 //! - `screen` prints lines.
 //! - `comparison` finds what differs between generated files and those of a folder.
@@ -30,7 +30,6 @@ mod names;
 mod shell_words;
 mod edits;
 mod api_kind;
-mod program_edits;
 mod version_edits;
 mod record;
 mod scaffold;

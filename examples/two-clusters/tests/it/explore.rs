@@ -1,7 +1,7 @@
 //! The copier survives crashes and failures at each of its requests to the cluster of the originals.
 //!
 //! The engine disturbs requests to one cluster, in which the copier only reads. The other cluster is an external system
-//! whose ConfigMaps are compared.
+//! with ConfigMaps that are compared.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};

@@ -5,10 +5,10 @@ use std::path::Path;
 use crate::api_kind;
 use crate::change_set::ChangeSet;
 use crate::command_line::AddWebhookArgs;
+use crate::edits::program_edits::with_webhooks;
 use crate::edits::{with_link, with_module};
 use crate::error::Error;
 use crate::names::ProgramName;
-use crate::program_edits::with_webhooks;
 use crate::project::Project;
 use crate::scaffold::{WebhookParts, webhook as files_of, webhooks as module_of};
 

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use crate::cargo::{fails, steersman, succeeds};
 use crate::scaffold::NEW;
 
-/// Makes a cargo whose `test` prints its arguments and ends with the exit code 7 for one kind, and otherwise 0.
+/// Makes a cargo that prints the arguments of `test`, and ends with the exit code 7 for one kind, and otherwise 0.
 fn printing_cargo(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("printing-cargo");
     let real = env!("CARGO");
