@@ -256,7 +256,6 @@ impl World {
             }
             _ => self.core.tell(WorldEventKind::User(step.to_string())),
         }
-        self.core.state.lock().steps_begun = number;
         let limit = self.core.now() + patience;
         let done = loop {
             let done = user::act(&self.core.server, step).await;
