@@ -73,7 +73,8 @@ pub enum Problem {
     },
     /// A write of the operator was answered 403: the operator lacks a permission, or admission refused the write.
     Forbidden(String),
-    /// Objects remain in a namespace that was deleted, or the namespace itself.
+    /// Objects remain of a namespace that was deleted: the namespace itself, objects in it, or objects elsewhere that the
+    /// operator made for it.
     Leftovers(Vec<ObjectId>),
 }
 

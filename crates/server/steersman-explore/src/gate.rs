@@ -177,6 +177,8 @@ impl Gate {
                     actions.push(WorldAction::StopWebhooks);
                     actions.push(tell("the webhooks of the operator do not answer"));
                 }
+                // The driver restarts the operator once all is settled; a world that does not get there shows a problem.
+                PerturbationKind::SettledRestart => {}
                 _ => continue,
             }
             armed.has_happened = true;

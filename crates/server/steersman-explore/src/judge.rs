@@ -130,7 +130,8 @@ impl Judge {
             let is_left = |id: &&ObjectId| {
                 id.namespace == *namespace || (id.kind == "Namespace" && id.name == *namespace)
             };
-            let left: Vec<ObjectId> = objects.keys().filter(is_left).cloned().collect();
+            let mut left: Vec<ObjectId> = objects.keys().filter(is_left).cloned().collect();
+            left.extend(self.leaked(namespace, objects));
             if !left.is_empty() {
                 wrong.push(Problem::Leftovers(left));
             }
@@ -181,6 +182,23 @@ impl Judge {
             add(&mut self.problems, problem);
         }
         self.problems
+    }
+
+    /// Returns the objects outside of a deleted namespace that the operator made for it: those that the reference does not
+    /// end with. Empty if the user asked for more than the namespace held, because that may need them.
+    fn leaked(&self, namespace: &str, objects: &ObjectMap) -> Vec<ObjectId> {
+        let reference = self.reference.as_ref();
+        let expected = reference.and_then(|reference| reference.states.last());
+        let Some(expected) = expected.filter(|_| self.scenario.stays_in(namespace)) else {
+            return Vec::new();
+        };
+        let differences = expected.differences(objects).into_iter();
+        differences
+            .filter(|difference| difference.expected.is_none())
+            .map(|difference| difference.object)
+            .filter(|id| id.namespace != namespace && !self.scenario.applies(id))
+            .filter(|id| id.kind != "Namespace")
+            .collect()
     }
 
     fn check_constants(&mut self, change: &ObjectChange) {

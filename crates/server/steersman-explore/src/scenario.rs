@@ -130,6 +130,19 @@ impl Scenario {
             .chain(of_steps)
             .any(|object| is_same(&ObjectId::of(object), id))
     }
+
+    /// Returns whether each step of the user concerns objects in a namespace.
+    pub(crate) fn stays_in(&self, namespace: &str) -> bool {
+        self.steps.iter().all(|step| match step {
+            Step::Apply { objects, .. } => objects
+                .iter()
+                .all(|object| ObjectId::of(object).namespace == namespace),
+            Step::Merge { object, .. } | Step::Delete { object, .. } => {
+                object.namespace == namespace
+            }
+            Step::Quiet | Step::Pass(_) => true,
+        })
+    }
 }
 
 impl Step {
