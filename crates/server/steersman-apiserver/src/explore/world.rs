@@ -178,7 +178,9 @@ impl World {
     fn is_broken(&self) -> bool {
         let state = self.core.state.lock();
         let is_undisturbed = self.order.reference.is_none();
-        (is_undisturbed && state.judge.has_problems()) || state.is_given_up(RESTARTS.len())
+        (is_undisturbed && state.judge.has_problems())
+            || state.is_given_up(RESTARTS.len())
+            || state.never_waits()
     }
 
     /// Waits for the first watch of the operator; for an operator without watches, until it has read the same twice and is
@@ -251,7 +253,7 @@ impl World {
         match step {
             Step::Pass(time) => {
                 self.core.tell(WorldEventKind::User(step.to_string()));
-                tokio::time::sleep(*time).await;
+                self.pass(*time).await;
                 return Ok(());
             }
             _ => self.core.tell(WorldEventKind::User(step.to_string())),
@@ -411,6 +413,9 @@ impl World {
             if quiet_at.is_some_and(|at| at <= now) {
                 return QuietWait::Quiet;
             }
+            if self.core.state.lock().never_waits() {
+                return QuietWait::TooLate;
+            }
             if now >= limit {
                 // An operator that polls no more has nothing to do.
                 return match idle_at {
@@ -420,6 +425,15 @@ impl World {
             }
             self.wait(&mut changed, quiet_at.unwrap_or(limit).min(limit))
                 .await;
+        }
+    }
+
+    /// Lets time pass, unless the operator never waits.
+    async fn pass(&self, time: Duration) {
+        let until = self.core.now() + time;
+        let mut changed = self.core.changed.subscribe();
+        while self.core.now() < until && !self.core.state.lock().never_waits() {
+            self.wait(&mut changed, until).await;
         }
     }
 

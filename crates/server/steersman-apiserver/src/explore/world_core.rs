@@ -106,9 +106,13 @@ impl WorldCore {
             let now = self.now();
             self.state.lock().note_start(now)
         };
-        let user = User::new("operator")
-            .group(MASTERS)
-            .group(group_of(process));
+        let user = match &self.scenario.rules.service_account {
+            Some((namespace, name)) => User::new(format!("system:serviceaccount:{namespace}:{name}"))
+                .group("system:serviceaccounts")
+                .group(format!("system:serviceaccounts:{namespace}")),
+            None => User::new("operator").group(MASTERS),
+        };
+        let user = user.group(group_of(process));
         let started = self.host.start(process, user).await;
         self.wake();
         started
@@ -268,7 +272,7 @@ impl WorldCore {
     }
 
     /// Deletes an object while no watch delivers, and ends all watches with 410 so that no watch ever delivers the
-    /// deletion. An object of the user is created again.
+    /// deletion. An object of the user is created again, as the user's steps so far made it.
     async fn delete_in_gap(&self, id: &ObjectId) {
         let last = self.state.lock().last_changes.get(id).cloned();
         let Some((resource, _)) = last else {
@@ -290,30 +294,30 @@ impl WorldCore {
     /// Returns the steps with which the user made an object what it is; none for an object of the operator, and for an
     /// object that the user has deleted.
     fn steps_for(&self, id: &ObjectId) -> Vec<Step> {
-        let is_same = |mut other: ObjectId| {
-            if other.namespace.is_empty() && !id.namespace.is_empty() {
-                "default".clone_into(&mut other.namespace);
-            }
-            other == *id
-        };
-        let apply = |objects: &[Value]| {
-            let same = objects.iter().filter(|one| is_same(ObjectId::of(one)));
-            Step::Apply {
-                source: String::new(),
-                objects: same.cloned().collect(),
-            }
-        };
-        let mut steps = vec![apply(&self.scenario.initial)];
-        let done = self.state.lock().steps_begun;
-        for step in self.scenario.steps.iter().take(done) {
+        let begun = self.state.lock().steps_begun;
+        let initial = self.scenario.initial.iter();
+        let mut of_object: Vec<Step> = initial.filter_map(|one| apply_of(one, id)).collect();
+        for step in self.scenario.steps.iter().take(begun) {
             match step {
-                Step::Apply { objects, .. } => steps.push(apply(objects)),
-                Step::Merge { object, .. } if is_same(object.clone()) => steps.push(step.clone()),
-                Step::Delete { object, .. } if is_same(object.clone()) => steps.clear(),
+                Step::Apply { objects, .. } => {
+                    of_object.extend(objects.iter().filter_map(|one| apply_of(one, id)));
+                }
+                Step::Merge { object, .. } if is_same(object, id) => of_object.push(step.clone()),
+                Step::Delete { object, .. } if is_same(object, id) => of_object.clear(),
                 _ => {}
             }
         }
-        steps
+        of_object
+    }
+
+    /// Returns whether the namespace of a request is being deleted: it refuses new objects with 403, whatever the operator
+    /// may do.
+    fn is_namespace_ending(&self, request: &OperatorRequest) -> bool {
+        let Some(name) = &request.namespace else {
+            return false;
+        };
+        let found = self.server.get("namespaces", "", name);
+        found.is_some_and(|namespace| !namespace["metadata"]["deletionTimestamp"].is_null())
     }
 
     /// Returns the object that a write is about; `None` for a create, and if there is none.
@@ -337,7 +341,8 @@ impl WorldCore {
         if !request.is_write() {
             return;
         }
-        if code == Some(403) {
+        let has_role = self.scenario.rules.service_account.is_some();
+        if code == Some(403) && has_role && !self.is_namespace_ending(request) {
             state.judge.note(Problem::Forbidden(request.to_string()));
         }
         let (Some(number), Some(change)) = (number, change) else {
@@ -446,6 +451,23 @@ impl WorldGate {
         // A panic of an action ends its task alone, and the world goes on without the action.
         let _ = tokio::spawn(async move { core.act(actions).await }).await;
     }
+}
+
+/// Returns the step that applies an object; `None` if it is another object than this one.
+fn apply_of(object: &Value, id: &ObjectId) -> Option<Step> {
+    is_same(&ObjectId::of(object), id).then(|| Step::Apply {
+        source: id.name.clone(),
+        objects: vec![object.clone()],
+    })
+}
+
+/// Compares identities; an object of the scenario without a namespace is one of `default`.
+fn is_same(of_scenario: &ObjectId, stored: &ObjectId) -> bool {
+    let mut placed = of_scenario.clone();
+    if placed.namespace.is_empty() && !stored.namespace.is_empty() {
+        "default".clone_into(&mut placed.namespace);
+    }
+    placed == *stored
 }
 
 /// Returns the failure of a perturbation, as a kube-apiserver words it.

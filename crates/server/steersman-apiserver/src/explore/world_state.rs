@@ -18,6 +18,12 @@ const PROCESS: &str = "steersman:process:";
 /// The maximum number of reads that the story keeps between two writes.
 const MOST_READS: usize = 40;
 
+/// The maximum number of equal requests for one object between which the clock of a world does not advance.
+const MOST_AT_ONCE: usize = 300;
+
+/// The same maximum for requests without a name, which may be for as many objects.
+const MOST_UNNAMED_AT_ONCE: usize = 5_000;
+
 /// What is known of one world. Times count from its start.
 #[derive(Debug)]
 pub(super) struct WorldState {
@@ -67,6 +73,11 @@ pub(super) struct WorldState {
     started_at: Duration,
     /// The number of reads since the last write.
     reads: usize,
+    /// The time of the last request.
+    asked_at: Duration,
+    /// The number of requests at this time, by their texts.
+    at_once: BTreeMap<String, usize>,
+    never_waits: bool,
 }
 
 /// How far the last start of a process is.
@@ -110,6 +121,9 @@ impl WorldState {
             start_at: Duration::ZERO,
             started_at: Duration::ZERO,
             reads: 0,
+            asked_at: Duration::ZERO,
+            at_once: BTreeMap::new(),
+            never_waits: false,
         }
     }
 
@@ -126,6 +140,7 @@ impl WorldState {
 
     /// Notes a request that arrived.
     pub(super) fn note_arrival(&mut self, now: Duration, request: &OperatorRequest) {
+        self.count_at_once(now, request);
         let is_watch = request.verb == RequestVerb::Watch;
         self.requests += 1;
         let is_first = self.asked.insert(request.process)
@@ -263,6 +278,26 @@ impl WorldState {
     /// Returns whether all processes have ended too often to be started again.
     pub(super) fn is_given_up(&self, most_exits: usize) -> bool {
         self.live.is_empty() && self.exits > most_exits
+    }
+
+    /// Returns whether the operator repeats a request all the time without waiting. A paused clock then stands, so that no
+    /// time limit is ever reached.
+    pub(super) fn never_waits(&self) -> bool {
+        self.never_waits
+    }
+
+    fn count_at_once(&mut self, now: Duration, request: &OperatorRequest) {
+        if now != self.asked_at {
+            self.asked_at = now;
+            self.at_once.clear();
+        }
+        let number = self.at_once.entry(request.to_string()).or_default();
+        *number += 1;
+        let most = match request.name {
+            Some(_) => MOST_AT_ONCE,
+            None => MOST_UNNAMED_AT_ONCE,
+        };
+        self.never_waits |= *number > most;
     }
 
     /// Returns whether a process watches.
