@@ -164,8 +164,6 @@ impl Gate {
         let mut actions = Vec::new();
         for armed in &mut gate.armed {
             match armed.perturbation.kind {
-                // The driver of the world carries it out at the end.
-                PerturbationKind::SettledRestart => {}
                 PerturbationKind::Throttled => {
                     gate.throttling = Some((MOST_THROTTLED, 0));
                     actions.push(tell(

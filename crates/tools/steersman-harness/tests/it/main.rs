@@ -4,6 +4,7 @@
     reason = "a test that cannot go on fails where it stands"
 )]
 
+mod explore;
 mod explored_records;
 mod explored_users;
 mod permissions;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use steersman_apiserver::ApiServer;
+use steersman_apiserver::{ApiServer, Authorization};
 use steersman_apiserver::explore::engine::{Campaign, NextWorld, WorldOrder, WorldResult};
 use steersman_apiserver::explore::{ExploreError, run_world};
 use tokio::task::JoinSet;
@@ -124,6 +124,9 @@ impl Worlds {
             .seed(order.seed);
         if self.play {
             builder = builder.play(PlayedPart::Workloads.played());
+        }
+        if order.scenario.rules.service_account.is_some() {
+            builder = builder.authorization(Authorization::Rbac);
         }
         let server = builder.build();
         let serving = server
