@@ -107,9 +107,11 @@ impl WorldCore {
             self.state.lock().note_start(now)
         };
         let user = match &self.scenario.rules.service_account {
-            Some((namespace, name)) => User::new(format!("system:serviceaccount:{namespace}:{name}"))
-                .group("system:serviceaccounts")
-                .group(format!("system:serviceaccounts:{namespace}")),
+            Some((namespace, name)) => {
+                User::new(format!("system:serviceaccount:{namespace}:{name}"))
+                    .group("system:serviceaccounts")
+                    .group(format!("system:serviceaccounts:{namespace}"))
+            }
             None => User::new("operator").group(MASTERS),
         };
         let user = user.group(group_of(process));

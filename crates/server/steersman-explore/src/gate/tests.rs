@@ -220,7 +220,9 @@ fn a_third_of_the_requests_is_throttled_but_no_watch_and_no_lease() {
         gate.arrive(&create(sequence, 1)).0.verdict
     });
     let verdicts: Vec<Arrival> = verdicts.collect();
-    let throttled = verdicts.iter().filter(|verdict| **verdict == Arrival::Refuse(429));
+    let throttled = verdicts
+        .iter()
+        .filter(|verdict| **verdict == Arrival::Refuse(429));
     assert_eq!(throttled.count(), 2, "{verdicts:?}");
 }
 

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use steersman_apiserver::{ApiServer, Authorization};
 use steersman_apiserver::explore::engine::{Campaign, NextWorld, WorldOrder, WorldResult};
 use steersman_apiserver::explore::{ExploreError, run_world};
+use steersman_apiserver::{ApiServer, Authorization};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
