@@ -5,6 +5,7 @@
 
 mod error;
 mod host;
+mod refusal;
 mod user;
 mod world_state;
 mod world_core;

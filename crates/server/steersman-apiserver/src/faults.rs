@@ -29,7 +29,7 @@ mod spec;
 mod plan;
 mod watches;
 mod outage;
-mod request_gate;
+mod request_interceptor;
 mod handle;
 
 pub use handle::{Answer, FaultGuard, Faults};
@@ -37,12 +37,12 @@ pub use log::RequestLog;
 pub use outage::{History, Restart};
 pub use plan::PlannedFault;
 pub use record::{RequestRecord, Verb};
-pub use request_gate::{GateArrival, GateDeparture, RequestGate};
+pub use request_interceptor::{ArrivalDecision, DepartureDecision, RequestInterceptor};
 pub use spec::{Effect, FaultSpec};
 
 pub(crate) use outage::RestartEffect;
 
 pub(crate) use plan::{Chop, Decision, WatchFaults};
-pub(crate) use request_gate::GateSlot;
+pub(crate) use request_interceptor::InterceptorSlot;
 
 pub(crate) use watches::{WatchMode, WatchTap};

@@ -27,7 +27,7 @@ pub use options::ApiServerBuilder;
 pub use serving::Serving;
 
 use crate::error::Error;
-use crate::faults::{Faults, RequestGate, RequestLog, Restart};
+use crate::faults::{Faults, RequestInterceptor, RequestLog, Restart};
 use crate::http::{ApiService, Caller, Clock, Context};
 use crate::tls::Pem;
 use steersman_auth::User;
@@ -279,10 +279,10 @@ impl ApiServer {
         self.context.webhooks.refuse(is_refused);
     }
 
-    /// Sets the gate that each request on objects passes, before it is carried out and before it is answered; `None`
-    /// removes the gate. Requests that are in progress pass the gate that they began with.
-    pub fn set_gate(&self, gate: Option<Arc<dyn RequestGate>>) {
-        self.context.gate.set(gate);
+    /// Sets the interceptor that each request on objects passes, before it is carried out and before it is answered; `None`
+    /// removes the interceptor. Requests that are in progress pass the interceptor that they began with.
+    pub fn set_interceptor(&self, interceptor: Option<Arc<dyn RequestInterceptor>>) {
+        self.context.interceptor.set(interceptor);
     }
 
     /// Returns the simulator, which lets Pods fail and sets their speed. The simulator acts once the server is used

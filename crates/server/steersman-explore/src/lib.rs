@@ -6,7 +6,7 @@
 //!
 //! A *world* is one run of a [`Scenario`] on a server of its own. Undisturbed worlds are the *reference*: their
 //! requests are the points to try ([`ReferencePoints`]), and other worlds must reach their states ([`Expected`]). Each
-//! other world has one or two [`Perturbation`]s. The [`Campaign`] decides which worlds run, the [`Gate`] what happens
+//! other world has one or two [`Perturbation`]s. The [`Campaign`] decides which worlds run, the [`Interceptor`] what happens
 //! with each request of the operator, and the [`Judge`] what is wrong. A [`Finding`] is a problem with the world that
 //! shows it.
 //!
@@ -19,7 +19,7 @@
 //! - `story` tells a finding as text, and `report` prints a whole exploration for a terminal, a browser and CI systems.
 //! - `state` learns the states of the reference, and compares those of other worlds.
 //! - `points` finds the points of the reference, and the perturbations that fit; `reference` holds points and states.
-//! - `gate` decides about the requests of one world, `judge` about its problems, and `campaign` about all worlds.
+//! - `interceptor` decides about the requests of one world, `judge` about its problems, and `campaign` about all worlds.
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 
@@ -37,7 +37,7 @@ mod report;
 mod state;
 mod points;
 mod reference;
-mod gate;
+mod interceptor;
 mod judge;
 mod campaign;
 
@@ -46,7 +46,7 @@ pub use campaign::{
 };
 pub use field_path::FieldPattern;
 pub use finding::{Finding, Problem, StateDifference};
-pub use gate::{Arrival, Departure, Gate, Ruling, WorldAction};
+pub use interceptor::{Arrival, Departure, Interceptor, Ruling, WorldAction};
 pub use judge::Judge;
 pub use object_id::{ObjectId, ObjectMap};
 pub use perturbation::{ParsePerturbationError, Perturbation, PerturbationKind};

@@ -38,8 +38,8 @@ pub struct ScenarioRules {
     pub ignore: Vec<IgnoredPart>,
     /// The number of processes of the operator.
     pub replicas: usize,
-    /// The namespace and name of the ServiceAccount of the operator's Pods, whose permissions are then checked; `None` for
-    /// an operator that may do everything.
+    /// The namespace and name of the ServiceAccount of the operator's Pods: the operator then has the permissions of this
+    /// account alone. `None` for an operator that may do everything.
     pub service_account: Option<(String, String)>,
     /// The kinds of perturbations to try; `None` for all that fit.
     pub perturbations: Option<Vec<PerturbationKind>>,

@@ -66,7 +66,7 @@ fn scenario(name: &str) -> Scenario {
 async fn explore(scenario: Scenario) {
     let operator = OperatorTest::declared(controller::declare).crd_of::<CronJob>();
     let report = operator.explore(scenario).await.unwrap();
-    println!("{}", report.summary());
+    assert!(!report.points.is_empty(), "{}", report.summary());
 }
 
 /// The names of Jobs follow from their times, so that two Jobs of one time cannot exist; two that run at once can.

@@ -35,7 +35,8 @@ async fn no_crash_and_no_old_state_leaves_a_database_or_loses_a_password() {
     });
     let operator = operator.cache(controller::cache(CacheOptions::new()));
     let report = operator.crd_of::<Database>().explore(scenario).await;
-    println!("{}", report.unwrap().summary());
+    let report = report.unwrap();
+    assert!(!report.points.is_empty(), "{}", report.summary());
 }
 
 const CREDENTIALS_WORK: &str = "objects.filter(one, one.kind == 'Secret').all(secret, objects.exists(one, \

@@ -39,5 +39,5 @@ async fn no_crash_and_no_old_state_leaves_a_wrong_site() {
         .delete::<Website>(&key);
     let operator = OperatorTest::declared(controller::declare).crd_of::<Website>();
     let report = operator.explore(scenario).await.unwrap();
-    println!("{}", report.summary());
+    assert!(!report.points.is_empty(), "{}", report.summary());
 }

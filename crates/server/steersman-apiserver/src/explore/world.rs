@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
 use steersman_explore::{
-    Gate, Judge, ObjectId, ObjectMap, PerturbationKind, Polling, Problem, Step, WorldEventKind,
-    WorldOrder, WorldResult,
+    Interceptor, Judge, ObjectId, ObjectMap, PerturbationKind, Polling, Problem, Step,
+    WorldEventKind, WorldOrder, WorldResult,
 };
 
 use tokio::task::JoinSet;
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use super::error::ExploreError;
 use super::host::OperatorHost;
 use super::user;
-use super::world_core::{RESTARTS, WorldCore, WorldGate};
+use super::world_core::{RESTARTS, WorldCore, WorldInterceptor};
 use super::world_state::{ProcessStart, WorldState};
 use crate::server::ApiServer;
 
@@ -74,13 +74,13 @@ pub async fn run_world(
         create_initial(&server, object).await?;
     }
     let points = order.reference.as_ref().map(|reference| &reference.points);
-    let (gate, actions) = Gate::new(&order.perturbations, points);
+    let (interceptor, actions) = Interceptor::new(&order.perturbations, points);
     let judge = Judge::new(&order.scenario, order.reference.clone());
-    let mut state = WorldState::new(gate, judge);
+    let mut state = WorldState::new(interceptor, judge);
     state.must_poll = points.is_none_or(|points| points.polling == Polling::Repeats);
     let core = Arc::new(WorldCore::new(server, host, order.scenario.clone(), state));
     core.server
-        .set_gate(Some(Arc::new(WorldGate(Arc::clone(&core)))));
+        .set_interceptor(Some(Arc::new(WorldInterceptor(Arc::clone(&core)))));
     core.state.lock().step_revision = core.server.revision();
     core.act(actions).await;
     let is_permitted = order
@@ -102,7 +102,7 @@ pub async fn run_world(
     let done = world.run().await;
     exits.abort_all();
     world.core.kill_all().await;
-    world.core.server.set_gate(None);
+    world.core.server.set_interceptor(None);
     let at_end = done?;
     Ok(world.finish(at_end))
 }
@@ -376,7 +376,7 @@ impl World {
 
     /// Lets arrive what perturbations hold back. Returns whether anything was held back.
     async fn release_held(&self) -> bool {
-        let actions = self.core.state.lock().gate.become_quiet();
+        let actions = self.core.state.lock().interceptor.become_quiet();
         let held = !actions.is_empty();
         self.core.act(actions).await;
         held
@@ -479,7 +479,7 @@ impl World {
             events: std::mem::take(&mut state.events),
             points,
             states: self.states.into_inner(),
-            is_reached: state.gate.has_happened(),
+            is_reached: state.interceptor.has_happened(),
             time: self.core.now(),
         }
     }

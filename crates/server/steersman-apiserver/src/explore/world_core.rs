@@ -1,4 +1,4 @@
-//! Driver: the gate of one world: carries out what the engine decides about each request.
+//! Driver: the interceptor of one world: carries out what the engine decides about each request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,11 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::Value;
-use steersman_apimachinery::status::Status;
 use steersman_auth::{MASTERS, User};
 use steersman_explore::{
-    Arrival, Departure, ObjectChange, ObjectId, OperatorRequest, Problem, RequestVerb, Scenario,
-    Step, WorldAction, WorldEventKind,
+    Arrival, Departure, ObjectChange, ObjectId, OperatorRequest, Problem, Scenario, Step,
+    WorldAction, WorldEventKind,
 };
 use steersman_registry::DeleteOptions;
 use tokio::sync::watch;
@@ -18,9 +17,13 @@ use tokio::time::Instant;
 
 use super::error::ExploreError;
 use super::host::OperatorHost;
+use super::refusal::refusal;
 use super::user;
+use super::user::{apply_of, is_same};
 use super::world_state::{WorldState, change_of, group_of, request_of};
-use crate::faults::{FaultGuard, GateArrival, GateDeparture, History, RequestGate, RequestRecord};
+use crate::faults::{
+    ArrivalDecision, DepartureDecision, FaultGuard, History, RequestInterceptor, RequestRecord,
+};
 use crate::server::ApiServer;
 
 /// The time from the end of a process to its next start, by the number of its ends. After the last one it stays away.
@@ -54,8 +57,8 @@ struct CarriedOut {
     before: Option<Value>,
 }
 
-/// The gate that the server calls.
-pub(super) struct WorldGate(pub(super) Arc<WorldCore>);
+/// The interceptor that the server calls.
+pub(super) struct WorldInterceptor(pub(super) Arc<WorldCore>);
 
 impl WorldCore {
     pub(super) fn new(
@@ -128,7 +131,7 @@ impl WorldCore {
     }
 
     async fn kill(&self, process: usize) {
-        self.state.lock().gate.end_process(process);
+        self.state.lock().interceptor.end_process(process);
         self.host.kill(process).await;
         let now = self.now();
         self.state.lock().note_end(now, process);
@@ -144,7 +147,7 @@ impl WorldCore {
             let exits = {
                 let now = self.now();
                 let mut state = self.state.lock();
-                state.gate.end_process(end.process);
+                state.interceptor.end_process(end.process);
                 state.note_end(now, end.process);
                 let (how, process) = (end.how.clone(), end.process);
                 let exited = WorldEventKind::Exited {
@@ -360,17 +363,17 @@ impl WorldCore {
 }
 
 #[async_trait]
-impl RequestGate for WorldGate {
-    async fn arrive(&self, record: &RequestRecord) -> GateArrival {
+impl RequestInterceptor for WorldInterceptor {
+    async fn arrive(&self, record: &RequestRecord) -> ArrivalDecision {
         let Some(request) = request_of(record) else {
-            return GateArrival::Pass;
+            return ArrivalDecision::Pass;
         };
         let core = &self.0;
         let now = core.now();
         let (ruling, number) = {
             let mut state = core.state.lock();
             state.note_arrival(now, &request);
-            state.gate.arrive(&request)
+            state.interceptor.arrive(&request)
         };
         core.wake();
         self.act(ruling.actions).await;
@@ -378,15 +381,15 @@ impl RequestGate for WorldGate {
             Arrival::Pass | Arrival::PassAsOf(_) => {}
             Arrival::Refuse(code) => {
                 core.note(&request, number, None, None);
-                return GateArrival::Refuse(Box::new(refusal(code, &request)));
+                return ArrivalDecision::Refuse(Box::new(refusal(code, &request)));
             }
             Arrival::Drop => {
                 core.note(&request, number, None, None);
-                return GateArrival::Cut;
+                return ArrivalDecision::Cut;
             }
             Arrival::Wait => {
                 let mut changed = core.changed.subscribe();
-                while !core.state.lock().gate.is_released(request.sequence) {
+                while !core.state.lock().interceptor.is_released(request.sequence) {
                     // The sender lives as long as the core, so waiting cannot fail.
                     let _ = changed.changed().await;
                 }
@@ -404,14 +407,14 @@ impl RequestGate for WorldGate {
             before,
         });
         match ruling.verdict {
-            Arrival::PassAsOf(revision) => GateArrival::PassAsOf(revision),
-            _ => GateArrival::Pass,
+            Arrival::PassAsOf(revision) => ArrivalDecision::PassAsOf(revision),
+            _ => ArrivalDecision::Pass,
         }
     }
 
-    async fn depart(&self, record: &RequestRecord) -> GateDeparture {
+    async fn depart(&self, record: &RequestRecord) -> DepartureDecision {
         let Some(request) = request_of(record) else {
-            return GateDeparture::Answer;
+            return DepartureDecision::Answer;
         };
         let core = &self.0;
         let code = record.status.unwrap_or_default();
@@ -421,7 +424,7 @@ impl RequestGate for WorldGate {
             at.map(|at| all.swap_remove(at))
         };
         let mut change = None;
-        // A request that the gate refused was noted when it arrived.
+        // A request that the interceptor refused was noted when it arrived.
         if let Some(CarriedOut { number, before, .. }) = carried_out {
             if code < 400 && request.is_write() {
                 change = change_of(before, core.object_of(&request));
@@ -431,19 +434,23 @@ impl RequestGate for WorldGate {
         let revision = core.server.revision();
         let ruling = {
             let mut state = core.state.lock();
-            state.gate.depart(&request, code, change.as_ref(), revision)
+            state
+                .interceptor
+                .depart(&request, code, change.as_ref(), revision)
         };
         core.wake();
         self.act(ruling.actions).await;
         match ruling.verdict {
-            Departure::Answer => GateDeparture::Answer,
-            Departure::Drop => GateDeparture::Cut,
-            Departure::Replace(code) => GateDeparture::Replace(Box::new(refusal(code, &request))),
+            Departure::Answer => DepartureDecision::Answer,
+            Departure::Drop => DepartureDecision::Cut,
+            Departure::Replace(code) => {
+                DepartureDecision::Replace(Box::new(refusal(code, &request)))
+            }
         }
     }
 }
 
-impl WorldGate {
+impl WorldInterceptor {
     /// Carries out actions to their end, even if the client disconnects meanwhile because its process is killed.
     async fn act(&self, actions: Vec<WorldAction>) {
         if actions.is_empty() {
@@ -452,60 +459,5 @@ impl WorldGate {
         let core = Arc::clone(&self.0);
         // A panic of an action ends its task alone, and the world goes on without the action.
         let _ = tokio::spawn(async move { core.act(actions).await }).await;
-    }
-}
-
-/// Returns the step that applies an object; `None` if it is another object than this one.
-fn apply_of(object: &Value, id: &ObjectId) -> Option<Step> {
-    is_same(&ObjectId::of(object), id).then(|| Step::Apply {
-        source: id.name.clone(),
-        objects: vec![object.clone()],
-    })
-}
-
-/// Compares identities; an object of the scenario without a namespace is one of `default`.
-fn is_same(of_scenario: &ObjectId, stored: &ObjectId) -> bool {
-    let mut placed = of_scenario.clone();
-    if placed.namespace.is_empty() && !stored.namespace.is_empty() {
-        "default".clone_into(&mut placed.namespace);
-    }
-    placed == *stored
-}
-
-/// Returns the failure of a perturbation, as a kube-apiserver words it.
-fn refusal(code: u16, request: &OperatorRequest) -> Status {
-    let (reason, message) = match code {
-        409 => (
-            "Conflict",
-            "the object has been modified; please apply your changes to the latest version and try again",
-        ),
-        422 => ("Invalid", "the object is invalid"),
-        429 => (
-            "TooManyRequests",
-            "the server has received too many requests and has asked us to try again later",
-        ),
-        503 => (
-            "ServiceUnavailable",
-            "the server is currently unable to handle the request",
-        ),
-        504 => (
-            "Timeout",
-            "the server was unable to return a response in the time allotted, but may still be processing the request",
-        ),
-        _ => (
-            "InternalError",
-            "an error on the server has prevented the request from succeeding",
-        ),
-    };
-    let name = request.name.as_deref().unwrap_or_default();
-    let status = Status::failure(
-        code,
-        reason,
-        format!("{} {name:?}: {message}", request.resource),
-    );
-    if matches!(code, 429 | 503) && !matches!(request.verb, RequestVerb::Watch) {
-        status.with_retry_after(1)
-    } else {
-        status
     }
 }

@@ -1,12 +1,12 @@
-//! Machine: what is known of one world: its gate, its judge, its story, and when the operator was last active.
+//! Machine: what is known of one world: its interceptor, its judge, its story, and when the operator was last active.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::Value;
 use steersman_explore::{
-    Gate, Judge, ObjectChange, ObjectId, OperatorRequest, PointCounter, Polling, ReferencePoints,
-    ReferenceWrite, RequestVerb, WorldEvent, WorldEventKind,
+    Interceptor, Judge, ObjectChange, ObjectId, OperatorRequest, PointCounter, Polling,
+    ReferencePoints, ReferenceWrite, RequestVerb, WorldEvent, WorldEventKind,
 };
 
 use super::host::ProcessEnd;
@@ -27,7 +27,7 @@ const MOST_UNNAMED_AT_ONCE: usize = 5_000;
 /// What is known of one world. Times count from its start.
 #[derive(Debug)]
 pub(super) struct WorldState {
-    pub(super) gate: Gate,
+    pub(super) interceptor: Interceptor,
     pub(super) judge: Judge,
     pub(super) events: Vec<WorldEvent>,
     pub(super) points: ReferencePoints,
@@ -77,7 +77,8 @@ pub(super) struct WorldState {
     asked_at: Duration,
     /// The number of requests at this time, by their texts.
     at_once: BTreeMap<String, usize>,
-    never_waits: bool,
+    /// The number of requests beyond the maximum at one time.
+    beyond_at_once: usize,
 }
 
 /// How far the last start of a process is.
@@ -92,9 +93,9 @@ pub(super) enum ProcessStart {
 }
 
 impl WorldState {
-    pub(super) fn new(gate: Gate, judge: Judge) -> Self {
+    pub(super) fn new(interceptor: Interceptor, judge: Judge) -> Self {
         Self {
-            gate,
+            interceptor,
             judge,
             events: Vec::new(),
             points: ReferencePoints::default(),
@@ -123,7 +124,7 @@ impl WorldState {
             reads: 0,
             asked_at: Duration::ZERO,
             at_once: BTreeMap::new(),
-            never_waits: false,
+            beyond_at_once: 0,
         }
     }
 
@@ -283,7 +284,7 @@ impl WorldState {
     /// Returns whether the operator repeats a request all the time without waiting. A paused clock then stands, so that no
     /// time limit is ever reached.
     pub(super) fn never_waits(&self) -> bool {
-        self.never_waits
+        self.beyond_at_once > 0
     }
 
     fn count_at_once(&mut self, now: Duration, request: &OperatorRequest) {
@@ -297,7 +298,7 @@ impl WorldState {
             Some(_) => MOST_AT_ONCE,
             None => MOST_UNNAMED_AT_ONCE,
         };
-        self.never_waits |= *number > most;
+        self.beyond_at_once += usize::from(*number > most);
     }
 
     /// Returns whether a process watches.

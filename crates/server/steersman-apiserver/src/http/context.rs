@@ -16,7 +16,9 @@ use steersman_store::AfterWrites;
 
 use tokio::sync::watch;
 
-use crate::faults::{Faults, GateSlot, History, RequestLog, RequestRecord, Restart, RestartEffect};
+use crate::faults::{
+    Faults, History, InterceptorSlot, RequestLog, RequestRecord, Restart, RestartEffect,
+};
 use crate::http::changes::StorageChanges;
 use crate::http::documents::cache::DocumentCache;
 use crate::http::documents::metrics::RequestCounts;
@@ -64,7 +66,7 @@ pub(crate) struct Context {
     pub(crate) tuning: Tuning,
     pub(crate) log: RequestLog,
     pub(crate) faults: Faults,
-    pub(crate) gate: GateSlot,
+    pub(crate) interceptor: InterceptorSlot,
     pub(crate) counts: Mutex<RequestCounts>,
     pub(crate) documents: Mutex<DocumentCache>,
     pub(crate) webhooks: Webhooks,
@@ -101,7 +103,7 @@ impl Context {
             tuning,
             log,
             faults,
-            gate: GateSlot::default(),
+            interceptor: InterceptorSlot::default(),
             counts: Mutex::default(),
             documents: Mutex::default(),
             webhooks: Webhooks::default(),

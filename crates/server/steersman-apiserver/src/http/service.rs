@@ -18,7 +18,7 @@ use steersman_registry::Registry;
 use tokio_util::sync::CancellationToken;
 
 use crate::faults::{
-    Decision, GateDeparture, RequestGate, RequestRecord, RestartEffect, Verb, WatchMode,
+    Decision, DepartureDecision, RequestInterceptor, RequestRecord, RestartEffect, Verb, WatchMode,
 };
 use crate::http::context::Context;
 use crate::http::documents::serve::{self, DocumentRequest};
@@ -127,9 +127,9 @@ impl ApiService {
         if let Some(fault) = decision.swallowed_by {
             self.context.faults.lifted(fault).await;
         }
-        let gate = self.context.gate.of(&record);
-        if let Some(gate) = &gate {
-            let past = decision.add_gate(gate.arrive(&record).await);
+        let interceptor = self.context.interceptor.of(&record);
+        if let Some(interceptor) = &interceptor {
+            let past = decision.add_interceptor(interceptor.arrive(&record).await);
             if let Some(revision) = past.filter(|_| record.does(Verb::List)) {
                 query.look_back(revision);
             }
@@ -165,8 +165,8 @@ impl ApiService {
         }
         let accept = text(&parts.headers, header::ACCEPT);
         let mut reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
-        if let Some(gate) = gate {
-            reply = depart(&*gate, &mut record, reply, accept).await?;
+        if let Some(interceptor) = interceptor {
+            reply = depart(&*interceptor, &mut record, reply, accept).await?;
         }
         let (code, created) = (reply.code, reply.created.as_deref());
         self.context.log.finish(record.sequence, code, created);
@@ -424,9 +424,9 @@ impl ApiService {
     }
 }
 
-/// Lets the gate decide about the answer of a request that was carried out.
+/// Lets the interceptor decide about the answer of a request that was carried out.
 async fn depart(
-    gate: &dyn RequestGate,
+    interceptor: &dyn RequestInterceptor,
     record: &mut RequestRecord,
     reply: Reply,
     accept: Option<&str>,
@@ -435,10 +435,10 @@ async fn depart(
     if let Some(created) = &reply.created {
         record.name = Some(created.clone());
     }
-    match gate.depart(record).await {
-        GateDeparture::Answer => Ok(reply),
-        GateDeparture::Replace(status) => Ok(refused(HttpRefusal::Status(status), accept)),
-        GateDeparture::Cut => Err(BodyError),
+    match interceptor.depart(record).await {
+        DepartureDecision::Answer => Ok(reply),
+        DepartureDecision::Replace(status) => Ok(refused(HttpRefusal::Status(status), accept)),
+        DepartureDecision::Cut => Err(BodyError),
     }
 }
 

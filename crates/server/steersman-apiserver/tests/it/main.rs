@@ -8,8 +8,6 @@ mod bad_input;
 mod client_certificates;
 mod crds;
 mod discovery;
-#[cfg(all(unix, feature = "binary"))]
-mod explore;
 mod faults;
 mod field_managers;
 mod golden;

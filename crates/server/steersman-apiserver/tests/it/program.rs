@@ -2,6 +2,7 @@
 
 mod binary;
 mod envtest;
+mod explore;
 mod kills;
 mod restarts;
 mod stand_in;

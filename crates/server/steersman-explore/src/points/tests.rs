@@ -124,7 +124,7 @@ fn what_the_operator_does_not_use_is_not_perturbed() {
 }
 
 #[test]
-fn only_an_object_whose_deletion_completes_is_deleted_unseen() {
+fn an_object_is_deleted_unseen_only_if_its_deletion_completes() {
     let has_missed = |points: &ReferencePoints, scenario: &Scenario| {
         names(points, scenario).contains(&"missed@1".to_owned())
     };

@@ -1,9 +1,10 @@
 //! An exploration compares the records of an external system like objects.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use steersman_harness::{ExploreReport, External, HarnessError, OperatorTest, Scenario};
@@ -47,7 +48,7 @@ impl Reconciler for Machines {
             ),
         };
         {
-            let mut machines = self.cloud.machines.lock().unwrap();
+            let mut machines = self.cloud.machines.lock();
             if !machines.contains(&name) {
                 machines.push(name.clone());
             }
@@ -63,7 +64,7 @@ impl Reconciler for Machines {
 
 async fn explored(is_named_by_object: bool) -> Result<ExploreReport, HarnessError> {
     let cloud = External::new(|| Arc::new(Cloud::default())).records("Machine", |cloud| {
-        let machines = cloud.machines.lock().unwrap().clone();
+        let machines = cloud.machines.lock().clone();
         machines.into_iter().map(|name| (name, Value::Null))
     });
     let declare = move |manager: &Manager, cloud: &Arc<Cloud>| -> Result<(), BoxError> {

@@ -26,5 +26,5 @@ async fn each_world_ends_like_the_undisturbed_one() {
         .delete::<Greeting>(&key);
     let operator = OperatorTest::declared(controllers::add_all).crd_of::<Greeting>();
     let report = operator.explore(scenario).await.unwrap();
-    println!("{}", report.summary());
+    assert!(!report.points.is_empty(), "{}", report.summary());
 }

@@ -10,12 +10,12 @@ use steersman_apiserver::{ApiServer, Authorization};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::output::Progress;
+use super::output::ExploreProgress;
 use super::process::{ProcessesGuard, WorldProcesses};
 use crate::program::flags::PlayedPart;
 use crate::program::problem::{Outcome, ProgramProblem};
 
-/// The capacity of a world's log of requests, which nothing reads: its gate sees each request.
+/// The capacity of a world's log of requests, which nothing reads: its interceptor sees each request.
 const REMEMBERED: usize = 100;
 
 /// What each world needs.
@@ -40,7 +40,7 @@ pub(crate) async fn run_all(
     worlds: Arc<Worlds>,
     jobs: usize,
     stop: impl Future<Output = ()>,
-    progress: &mut Progress,
+    progress: &mut ExploreProgress,
 ) -> Outcome<AllWorlds> {
     let mut running = JoinSet::new();
     let done = run_in(&mut running, campaign, worlds, jobs, stop, progress).await;
@@ -58,7 +58,7 @@ async fn run_in(
     worlds: Arc<Worlds>,
     jobs: usize,
     stop: impl Future<Output = ()>,
-    progress: &mut Progress,
+    progress: &mut ExploreProgress,
 ) -> Outcome<AllWorlds> {
     let began = Instant::now();
     let mut stop = std::pin::pin!(stop);

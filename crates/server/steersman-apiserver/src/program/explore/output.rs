@@ -9,13 +9,13 @@ use steersman_apiserver::explore::engine::CampaignProgress;
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The progress of an exploration: one line that is written again on a terminal, else a line from time to time.
-pub(crate) struct Progress {
+pub(crate) struct ExploreProgress {
     is_terminal: bool,
     budget: Option<Duration>,
     next_line: Duration,
 }
 
-impl Progress {
+impl ExploreProgress {
     pub(crate) fn new(budget: Option<Duration>) -> Self {
         Self {
             is_terminal: std::io::stderr().is_terminal(),

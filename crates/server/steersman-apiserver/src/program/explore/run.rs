@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::flags::ExploreFlags;
 use super::jobs::{AllWorlds, Worlds, run_all};
-use super::output::Progress;
+use super::output::ExploreProgress;
 use super::scenario;
 use crate::program::problem::{Outcome, ProgramProblem};
 use crate::program::process::{say, stopped};
@@ -35,7 +35,7 @@ pub(crate) async fn run(flags: ExploreFlags) -> Outcome<bool> {
         play: flags.play,
         folder: folder.0.clone(),
     };
-    let mut progress = Progress::new(flags.budget);
+    let mut progress = ExploreProgress::new(flags.budget);
     let jobs = usize::from(flags.jobs);
     let done = run_all(&mut campaign, Arc::new(worlds), jobs, stop, &mut progress).await;
     progress.end();

@@ -188,6 +188,7 @@ pub(super) fn key() -> ObjectKey {
 }
 
 /// Returns the manifest of the widget `a`.
+#[expect(clippy::needless_pass_by_value, reason = "callers pass new values")]
 pub(super) fn widget(spec: Value) -> Value {
     json!({
         "apiVersion": "example.com/v1",
@@ -205,6 +206,7 @@ pub(super) fn config_map(key: &ObjectKey, name: &str, value: impl ToString) -> C
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers pass new values")]
 pub(super) fn data(name: &str, value: impl ToString) -> BTreeMap<String, String> {
     [(name.to_owned(), value.to_string())].into()
 }

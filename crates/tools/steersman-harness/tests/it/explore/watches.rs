@@ -46,11 +46,8 @@ impl HandMade {
 
     async fn run(&self) {
         loop {
-            let end = match self.follow().await {
-                Ok(end) => Some(end),
-                // A request was refused, or its answer is lost.
-                Err(_) => None,
-            };
+            // An error is a request that was refused, or an answer that is lost.
+            let end = self.follow().await.ok();
             if end.is_some() && end == self.gives_up_at {
                 return;
             }

@@ -202,7 +202,7 @@ impl Explored {
 
 fn operator_path(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/it/explore/operators")
+        .join("tests/it/program/explore/operators")
         .join(file)
 }
 

@@ -20,10 +20,10 @@ const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 /// The maximum number of requests that [`PerturbationKind::Throttled`] refuses.
 const MOST_THROTTLED: usize = 20;
 
-/// The gate of one world: each request of the operator passes it twice, before it is carried out and before it is
+/// The interceptor of one world: each request of the operator passes it twice, before it is carried out and before it is
 /// answered.
 #[derive(Debug)]
-pub struct Gate {
+pub struct Interceptor {
     armed: Vec<ArmedPerturbation>,
     counter: PointCounter,
     /// Processes that were killed, or are about to be killed.
@@ -90,7 +90,7 @@ pub enum Arrival {
     Refuse(u16),
     /// The request is not carried out, and its connection ends once the process has ended.
     Drop,
-    /// The request waits until [`Gate::is_released`], and is carried out then.
+    /// The request waits until [`Interceptor::is_released`], and is carried out then.
     Wait,
 }
 
@@ -136,8 +136,8 @@ pub enum WorldAction {
     Tell(String),
 }
 
-impl Gate {
-    /// Creates the gate of a world with these perturbations, and the actions with which the world begins.
+impl Interceptor {
+    /// Creates the interceptor of a world with these perturbations, and the actions with which the world begins.
     #[must_use]
     pub fn new(
         perturbations: &[Perturbation],
@@ -150,7 +150,7 @@ impl Gate {
                 .cloned(),
             has_happened: false,
         });
-        let mut gate = Self {
+        let mut interceptor = Self {
             armed: armed.collect(),
             counter: PointCounter::default(),
             dead: BTreeSet::new(),
@@ -162,16 +162,16 @@ impl Gate {
             in_flight: Vec::new(),
         };
         let mut actions = Vec::new();
-        for armed in &mut gate.armed {
+        for armed in &mut interceptor.armed {
             match armed.perturbation.kind {
                 PerturbationKind::Throttled => {
-                    gate.throttling = Some((MOST_THROTTLED, 0));
+                    interceptor.throttling = Some((MOST_THROTTLED, 0));
                     actions.push(tell(
                         "a third of the requests of the operator are answered 429",
                     ));
                 }
                 PerturbationKind::NoWebhook => {
-                    gate.has_webhooks_down = true;
+                    interceptor.has_webhooks_down = true;
                     actions.push(WorldAction::StopWebhooks);
                     actions.push(tell("the webhooks of the operator do not answer"));
                 }
@@ -181,7 +181,7 @@ impl Gate {
             }
             armed.has_happened = true;
         }
-        (gate, actions)
+        (interceptor, actions)
     }
 
     /// Decides about a request that arrived. Also returns its number among the writes or among the reads; `None` for a

@@ -1,4 +1,4 @@
-//! Handle: a gate that each request on objects passes before it is carried out and before it is answered.
+//! Handle: an interceptor that each request on objects passes before it is carried out and before it is answered.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use super::record::RequestRecord;
 /// Decides about each request on objects, before it is carried out and before it is answered. Both decisions may wait, so
 /// that a test can act at an exact point between two requests.
 #[async_trait]
-pub trait RequestGate: Send + Sync {
+pub trait RequestInterceptor: Send + Sync {
     /// Decides about a request that arrived.
     ///
     /// # Cancel safety
     /// The future is dropped if the client disconnects; the request is then not carried out.
-    async fn arrive(&self, record: &RequestRecord) -> GateArrival;
+    async fn arrive(&self, record: &RequestRecord) -> ArrivalDecision;
 
     /// Decides about a request that was carried out. `record` has the code of the answer, and the name of a created
     /// object.
     ///
     /// # Cancel safety
     /// The future is dropped if the client disconnects.
-    async fn depart(&self, record: &RequestRecord) -> GateDeparture;
+    async fn depart(&self, record: &RequestRecord) -> DepartureDecision;
 }
 
-/// What happens with a request that arrived at a [`RequestGate`].
+/// What happens with a request that arrived at a [`RequestInterceptor`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum GateArrival {
+pub enum ArrivalDecision {
     /// The request is carried out.
     Pass,
     /// The request is carried out; a list reads the state of this revision, if the request accepts a past state.
@@ -41,10 +41,10 @@ pub enum GateArrival {
     Cut,
 }
 
-/// What happens with a request that was carried out, at a [`RequestGate`].
+/// What happens with a request that was carried out, at a [`RequestInterceptor`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum GateDeparture {
+pub enum DepartureDecision {
     /// The request is answered.
     Answer,
     /// The request is answered with this failure, as if it had failed.
@@ -53,34 +53,34 @@ pub enum GateDeparture {
     Cut,
 }
 
-/// The gate of a server, if it has one.
+/// The interceptor of a server, if it has one.
 #[derive(Default)]
-pub(crate) struct GateSlot(Mutex<Option<Arc<dyn RequestGate>>>);
+pub(crate) struct InterceptorSlot(Mutex<Option<Arc<dyn RequestInterceptor>>>);
 
-impl GateSlot {
-    pub(crate) fn set(&self, gate: Option<Arc<dyn RequestGate>>) {
-        *self.0.lock() = gate;
+impl InterceptorSlot {
+    pub(crate) fn set(&self, interceptor: Option<Arc<dyn RequestInterceptor>>) {
+        *self.0.lock() = interceptor;
     }
 
-    /// Returns the gate for a request: only requests on objects pass it.
-    pub(crate) fn of(&self, record: &RequestRecord) -> Option<Arc<dyn RequestGate>> {
+    /// Returns the interceptor for a request: only requests on objects pass it.
+    pub(crate) fn of(&self, record: &RequestRecord) -> Option<Arc<dyn RequestInterceptor>> {
         record.verb?;
         self.0.lock().clone()
     }
 }
 
 impl Decision {
-    /// Adds what a gate decided about a request that arrived. Returns the revision that a list reads, if that is not the
+    /// Adds what an interceptor decided about a request that arrived. Returns the revision that a list reads, if that is not the
     /// newest.
-    pub(crate) fn add_gate(&mut self, arrival: GateArrival) -> Option<u64> {
+    pub(crate) fn add_interceptor(&mut self, arrival: ArrivalDecision) -> Option<u64> {
         match arrival {
-            GateArrival::Pass => None,
-            GateArrival::PassAsOf(revision) => Some(revision),
-            GateArrival::Refuse(status) => {
+            ArrivalDecision::Pass => None,
+            ArrivalDecision::PassAsOf(revision) => Some(revision),
+            ArrivalDecision::Refuse(status) => {
                 (self.answer, self.commit) = (Some(status), false);
                 None
             }
-            GateArrival::Cut => {
+            ArrivalDecision::Cut => {
                 (self.cut, self.commit) = (true, false);
                 None
             }

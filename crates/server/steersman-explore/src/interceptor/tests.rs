@@ -1,4 +1,4 @@
-//! Tests of the gate.
+//! Tests of the interceptor.
 
 use serde_json::json;
 
@@ -54,16 +54,16 @@ fn reference() -> ReferencePoints {
     points
 }
 
-fn gate(name: &str) -> Gate {
+fn interceptor(name: &str) -> Interceptor {
     let perturbations = Perturbation::parse_all(name).unwrap();
-    Gate::new(&perturbations, Some(&reference())).0
+    Interceptor::new(&perturbations, Some(&reference())).0
 }
 
-/// Lets a request pass the gate, and returns what it decides at the end.
-fn pass(gate: &mut Gate, request: &OperatorRequest) -> Ruling<Departure> {
-    let (arrival, _) = gate.arrive(request);
+/// Lets a request pass the interceptor, and returns what it decides at the end.
+fn pass(interceptor: &mut Interceptor, request: &OperatorRequest) -> Ruling<Departure> {
+    let (arrival, _) = interceptor.arrive(request);
     assert_eq!(arrival.verdict, Arrival::Pass, "{request}");
-    gate.depart(request, 200, Some(&change()), 12)
+    interceptor.depart(request, 200, Some(&change()), 12)
 }
 
 fn actions<V>(ruling: &Ruling<V>) -> Vec<&WorldAction> {
@@ -74,38 +74,44 @@ fn actions<V>(ruling: &Ruling<V>) -> Vec<&WorldAction> {
 /// EXPLORE-1: a killed process changes nothing after its point.
 #[test]
 fn a_process_that_is_killed_before_a_write_carries_out_nothing_more() {
-    let mut gate = gate("crash-before-write@2");
-    assert_eq!(pass(&mut gate, &create(0, 1)).verdict, Departure::Answer);
-    let (arrival, number) = gate.arrive(&create(1, 1));
+    let mut interceptor = interceptor("crash-before-write@2");
+    assert_eq!(
+        pass(&mut interceptor, &create(0, 1)).verdict,
+        Departure::Answer
+    );
+    let (arrival, number) = interceptor.arrive(&create(1, 1));
     assert_eq!((arrival.verdict, number), (Arrival::Drop, Some(2)));
     assert_eq!(actions(&arrival), [&WorldAction::Kill(1)]);
     // What the dying process still sends is not carried out; the next process is served.
-    assert_eq!(gate.arrive(&create(2, 1)).0.verdict, Arrival::Drop);
-    assert_eq!(pass(&mut gate, &create(3, 2)).verdict, Departure::Answer);
-    assert!(gate.has_happened());
+    assert_eq!(interceptor.arrive(&create(2, 1)).0.verdict, Arrival::Drop);
+    assert_eq!(
+        pass(&mut interceptor, &create(3, 2)).verdict,
+        Departure::Answer
+    );
+    assert!(interceptor.has_happened());
 }
 
 /// EXPLORE-1: a killed process changes nothing after its point.
 #[test]
 fn a_process_that_is_killed_after_a_write_gets_no_answer() {
-    let mut gate = gate("crash-after-write@1");
-    let departure = pass(&mut gate, &create(0, 1));
+    let mut interceptor = interceptor("crash-after-write@1");
+    let departure = pass(&mut interceptor, &create(0, 1));
     assert_eq!(departure.verdict, Departure::Drop);
     assert_eq!(actions(&departure), [&WorldAction::Kill(1)]);
-    assert_eq!(gate.arrive(&create(1, 1)).0.verdict, Arrival::Drop);
+    assert_eq!(interceptor.arrive(&create(1, 1)).0.verdict, Arrival::Drop);
 }
 
 /// EXPLORE-2: a perturbation happens once.
 #[test]
 fn a_perturbation_happens_once_although_its_point_comes_again() {
-    let mut gate = gate("lost-answer@1");
+    let mut interceptor = interceptor("lost-answer@1");
     assert_eq!(
-        pass(&mut gate, &create(0, 1)).verdict,
+        pass(&mut interceptor, &create(0, 1)).verdict,
         Departure::Replace(504)
     );
     for sequence in 1..4 {
         assert_eq!(
-            pass(&mut gate, &create(sequence, 1)).verdict,
+            pass(&mut interceptor, &create(sequence, 1)).verdict,
             Departure::Answer
         );
     }
@@ -113,111 +119,133 @@ fn a_perturbation_happens_once_although_its_point_comes_again() {
 
 #[test]
 fn a_point_is_the_nth_request_of_its_form_whatever_else_is_sent() {
-    let mut gate = gate("refuse@2:409");
+    let mut interceptor = interceptor("refuse@2:409");
     let other = request(0, 1, RequestVerb::Patch, "services");
-    assert_eq!(pass(&mut gate, &other).verdict, Departure::Answer);
-    assert_eq!(pass(&mut gate, &create(1, 1)).verdict, Departure::Answer);
-    let (arrival, number) = gate.arrive(&create(2, 1));
+    assert_eq!(pass(&mut interceptor, &other).verdict, Departure::Answer);
+    assert_eq!(
+        pass(&mut interceptor, &create(1, 1)).verdict,
+        Departure::Answer
+    );
+    let (arrival, number) = interceptor.arrive(&create(2, 1));
     assert_eq!((arrival.verdict, number), (Arrival::Refuse(409), Some(3)));
 }
 
 #[test]
 fn a_refused_write_keeps_its_refusal_although_its_answer_was_to_be_lost() {
-    let mut gate = gate("lost-answer@1");
+    let mut interceptor = interceptor("lost-answer@1");
     let first = create(0, 1);
-    gate.arrive(&first);
+    interceptor.arrive(&first);
     assert_eq!(
-        gate.depart(&first, 409, None, 12).verdict,
+        interceptor.depart(&first, 409, None, 12).verdict,
         Departure::Answer
     );
 }
 
 #[test]
 fn watches_are_silent_until_the_next_write_was_carried_out() {
-    let mut gate = gate("late-watch@1");
-    let (arrival, _) = gate.arrive(&create(0, 1));
+    let mut interceptor = interceptor("late-watch@1");
+    let (arrival, _) = interceptor.arrive(&create(0, 1));
     assert_eq!(
         actions(&arrival),
         [&WorldAction::SilenceWatches("configmaps".to_owned())]
     );
-    let departure = gate.depart(&create(0, 1), 201, Some(&change()), 12);
+    let departure = interceptor.depart(&create(0, 1), 201, Some(&change()), 12);
     assert!(actions(&departure).is_empty());
     // A refused write is none.
-    gate.arrive(&create(1, 1));
-    assert!(gate.depart(&create(1, 1), 409, None, 12).actions.is_empty());
+    interceptor.arrive(&create(1, 1));
+    assert!(
+        interceptor
+            .depart(&create(1, 1), 409, None, 12)
+            .actions
+            .is_empty()
+    );
     assert_eq!(
-        actions(&pass(&mut gate, &create(2, 1))),
+        actions(&pass(&mut interceptor, &create(2, 1))),
         [&WorldAction::ResumeWatches]
     );
-    assert!(gate.become_quiet().is_empty());
+    assert!(interceptor.become_quiet().is_empty());
 }
 
 #[test]
 fn watches_that_are_still_silent_deliver_when_the_operator_is_quiet() {
-    let mut gate = gate("late-watch@1");
-    pass(&mut gate, &create(0, 1));
-    assert!(gate.become_quiet().contains(&WorldAction::ResumeWatches));
-    assert!(gate.become_quiet().is_empty());
+    let mut interceptor = interceptor("late-watch@1");
+    pass(&mut interceptor, &create(0, 1));
+    assert!(
+        interceptor
+            .become_quiet()
+            .contains(&WorldAction::ResumeWatches)
+    );
+    assert!(interceptor.become_quiet().is_empty());
 }
 
 #[test]
 fn a_restarted_process_lists_the_older_state_until_it_has_written() {
-    let mut gate = gate("stale-restart@1:3");
-    let departure = pass(&mut gate, &create(0, 1));
+    let mut interceptor = interceptor("stale-restart@1:3");
+    let departure = pass(&mut interceptor, &create(0, 1));
     let silence = WorldAction::SilenceWatches("*".to_owned());
     assert_eq!(actions(&departure), [&silence, &WorldAction::Kill(1)]);
     let list = |sequence| request(sequence, 2, RequestVerb::List, "configmaps");
-    assert_eq!(gate.arrive(&list(1)).0.verdict, Arrival::PassAsOf(9));
+    assert_eq!(interceptor.arrive(&list(1)).0.verdict, Arrival::PassAsOf(9));
     // A consistent read is never stale.
     let mut newest = list(2);
     newest.may_be_stale = false;
-    assert_eq!(gate.arrive(&newest).0.verdict, Arrival::Pass);
+    assert_eq!(interceptor.arrive(&newest).0.verdict, Arrival::Pass);
     assert_eq!(
-        actions(&pass(&mut gate, &create(3, 2))),
+        actions(&pass(&mut interceptor, &create(3, 2))),
         [&WorldAction::ResumeWatches]
     );
-    assert_eq!(gate.arrive(&list(4)).0.verdict, Arrival::Pass);
+    assert_eq!(interceptor.arrive(&list(4)).0.verdict, Arrival::Pass);
 }
 
 #[test]
 fn a_paused_leader_writes_when_the_other_one_is_quiet() {
-    let mut gate = gate("two-leaders@1");
-    let (arrival, _) = gate.arrive(&create(7, 1));
+    let mut interceptor = interceptor("two-leaders@1");
+    let (arrival, _) = interceptor.arrive(&create(7, 1));
     assert_eq!(arrival.verdict, Arrival::Wait);
     assert_eq!(actions(&arrival), [&WorldAction::Pause(1)]);
-    assert!(!gate.is_released(7));
-    assert!(gate.become_quiet().contains(&WorldAction::Continue(1)));
-    assert!(gate.is_released(7));
+    assert!(!interceptor.is_released(7));
+    assert!(
+        interceptor
+            .become_quiet()
+            .contains(&WorldAction::Continue(1))
+    );
+    assert!(interceptor.is_released(7));
     assert_eq!(
-        gate.depart(&create(7, 1), 201, Some(&change()), 12).verdict,
+        interceptor
+            .depart(&create(7, 1), 201, Some(&change()), 12)
+            .verdict,
         Departure::Answer
     );
 }
 
 #[test]
 fn a_crash_after_a_read_is_at_a_read() {
-    let mut gate = gate("crash-after-read@1");
-    assert_eq!(pass(&mut gate, &create(0, 1)).verdict, Departure::Answer);
+    let mut interceptor = interceptor("crash-after-read@1");
+    assert_eq!(
+        pass(&mut interceptor, &create(0, 1)).verdict,
+        Departure::Answer
+    );
     let list = request(1, 1, RequestVerb::List, "configmaps");
-    assert_eq!(pass(&mut gate, &list).verdict, Departure::Drop);
+    assert_eq!(pass(&mut interceptor, &list).verdict, Departure::Drop);
 }
 
 #[test]
 fn a_third_of_the_requests_is_throttled_but_no_watch_and_no_lease() {
-    let (mut gate, begin) = Gate::new(&Perturbation::parse_all("throttled").unwrap(), None);
+    let (mut interceptor, begin) =
+        Interceptor::new(&Perturbation::parse_all("throttled").unwrap(), None);
     assert_eq!(begin.len(), 1);
-    assert!(gate.has_happened());
+    assert!(interceptor.has_happened());
     let verdicts = (0..6).map(|sequence| {
         let watch = request(100 + sequence, 1, RequestVerb::Watch, "configmaps");
-        assert_eq!(gate.arrive(&watch).0.verdict, Arrival::Pass);
+        assert_eq!(interceptor.arrive(&watch).0.verdict, Arrival::Pass);
         let lease = request(
             200 + sequence,
             1,
             RequestVerb::Update,
             "leases.coordination.k8s.io",
         );
-        assert_eq!(gate.arrive(&lease).0.verdict, Arrival::Pass);
-        gate.arrive(&create(sequence, 1)).0.verdict
+        assert_eq!(interceptor.arrive(&lease).0.verdict, Arrival::Pass);
+        interceptor.arrive(&create(sequence, 1)).0.verdict
     });
     let verdicts: Vec<Arrival> = verdicts.collect();
     let throttled = verdicts
@@ -239,7 +267,7 @@ fn a_write_of_a_user_is_acted_on_by_its_object() {
         ("expired-watch@1", WorldAction::ExpireWatches),
         ("server-restart@1", WorldAction::RestartServer),
     ] {
-        let departure = pass(&mut gate(name), &create(0, 1));
+        let departure = pass(&mut interceptor(name), &create(0, 1));
         assert_eq!(
             (actions(&departure), departure.verdict),
             (vec![&action], Departure::Answer),
@@ -252,7 +280,7 @@ fn a_write_of_a_user_is_acted_on_by_its_object() {
 fn a_write_that_follows_two_reads_is_not_throttled_in_each_try() {
     let throttled = Perturbation::of_world(PerturbationKind::Throttled);
     for requests_of_a_try in 1..=6_u64 {
-        let (mut gate, _) = Gate::new(&[throttled], None);
+        let (mut interceptor, _) = Interceptor::new(&[throttled], None);
         let mut most_refused_in_a_row = 0;
         let mut refused_in_a_row = 0;
         for sequence in 1..=60 {
@@ -262,7 +290,7 @@ fn a_write_that_follows_two_reads_is_not_throttled_in_each_try() {
             } else {
                 RequestVerb::Get
             };
-            let (ruling, _) = gate.arrive(&request(sequence, 1, verb, "configmaps"));
+            let (ruling, _) = interceptor.arrive(&request(sequence, 1, verb, "configmaps"));
             if is_last {
                 let is_refused = ruling.verdict == Arrival::Refuse(429);
                 refused_in_a_row = if is_refused { refused_in_a_row + 1 } else { 0 };
