@@ -167,11 +167,15 @@ impl World {
     /// Returns how long the operator must not write to count as quiet. Undisturbed worlds decide what all others are
     /// compared with, and a slow operator must not be judged too early there, so they wait twice as long.
     fn quiet_time(&self) -> Duration {
-        let quiet = self.order.scenario.rules.quiet;
-        match self.order.reference {
-            Some(_) => quiet,
-            None => quiet * 2,
-        }
+        let rules = &self.order.scenario.rules;
+        let is_undisturbed = self.order.reference.is_none();
+        // A short patience does not allow the double time.
+        let times = if is_undisturbed && rules.quiet * 3 <= rules.patience {
+            2
+        } else {
+            1
+        };
+        rules.quiet * times
     }
 
     /// Returns whether waiting is useless: an undisturbed world has a problem already, or no process runs any more.
@@ -397,6 +401,9 @@ impl World {
         let quiet = self.quiet_time();
         let mut changed = self.core.changed.subscribe();
         loop {
+            if self.core.state.lock().never_waits() {
+                return QuietWait::TooLate;
+            }
             if self.is_broken() {
                 return QuietWait::Broken;
             }
@@ -412,9 +419,6 @@ impl World {
             let now = self.core.now();
             if quiet_at.is_some_and(|at| at <= now) {
                 return QuietWait::Quiet;
-            }
-            if self.core.state.lock().never_waits() {
-                return QuietWait::TooLate;
             }
             if now >= limit {
                 // An operator that polls no more has nothing to do.

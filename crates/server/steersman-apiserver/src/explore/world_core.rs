@@ -343,12 +343,12 @@ impl WorldCore {
         let (now, revision) = (self.now(), self.server.revision());
         let mut state = self.state.lock();
         state.note_departure(now, request, number, (code, revision), change.cloned());
-        if !request.is_write() {
-            return;
-        }
         let has_role = self.scenario.rules.service_account.is_some();
         if code == Some(403) && has_role && !self.is_namespace_ending(request) {
             state.judge.note(Problem::Forbidden(request.to_string()));
+        }
+        if !request.is_write() {
+            return;
         }
         let (Some(number), Some(change)) = (number, change) else {
             return;

@@ -58,6 +58,19 @@ async fn a_point_that_is_not_reached_is_no_success() {
 }
 
 #[tokio::test]
+async fn a_permission_that_the_service_account_lacks_is_found() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    let account = "serviceAccount: {namespace: default, name: operator}\n";
+    let world = world.with_scenario(&format!("{SITE}{account}"));
+    let explored = world.explore(Operator::Python("status_first.py"), "mended", &[]);
+    let explored = explored.await.unwrap();
+    explored.assert_code(1);
+    explored.assert_found("reference", "the operator lacks the permission for list");
+}
+
+#[tokio::test]
 async fn a_budget_ends_the_exploration_and_names_what_is_left() {
     let Some(world) = World::new() else {
         return;
