@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use steersman_apimachinery::status::Status;
 use steersman_explore::{
     Interceptor, Judge, ObjectId, ObjectMap, PerturbationKind, Polling, Problem, Step,
     WorldEventKind, WorldOrder, WorldResult,
@@ -289,7 +288,7 @@ impl World {
                 source,
             }),
             Err(status) => {
-                let refused = describe_refusal(&status);
+                let refused = format!("is refused with {}: {}", status.code, status.message);
                 self.core.tell(WorldEventKind::User(refused));
                 Ok(())
             }
@@ -495,8 +494,4 @@ fn is_of_server(object: &Value) -> bool {
     matches!(kind, "Service" | "Endpoints" | "EndpointSlice")
         && object["metadata"]["name"] == "kubernetes"
         && object["metadata"]["namespace"] == "default"
-}
-
-fn describe_refusal(status: &Status) -> String {
-    format!("is refused with {}: {}", status.code, status.message)
 }
