@@ -242,9 +242,6 @@ impl Finding {
     /// Returns the perturbations as `--only` takes them; `reference` for the undisturbed run.
     #[must_use]
     pub fn name(&self) -> String {
-        if self.perturbations.is_empty() {
-            return "reference".to_owned();
-        }
         join(&self.perturbations)
     }
 }

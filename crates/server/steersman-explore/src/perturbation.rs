@@ -275,8 +275,14 @@ impl FromStr for Perturbation {
     }
 }
 
-/// Returns the names of several perturbations, joined by `+`, as `--only` takes them.
+/// The name of an undisturbed world.
+pub(crate) const REFERENCE: &str = "reference";
+
+/// Returns the names of several perturbations, joined by `+`, as `--only` takes them; `reference` for none.
 pub(crate) fn join(perturbations: &[Perturbation]) -> String {
+    if perturbations.is_empty() {
+        return REFERENCE.to_owned();
+    }
     let names: Vec<String> = perturbations.iter().map(Perturbation::to_string).collect();
     names.join("+")
 }

@@ -131,6 +131,30 @@ impl Scenario {
             .any(|object| is_same(&ObjectId::of(object), id))
     }
 
+    /// Returns the steps with which the user made an object what it is, of the initial objects and of the first `begun`
+    /// steps; none for an object of the operator, and for an object that the user has deleted.
+    #[must_use]
+    pub fn steps_for(&self, id: &ObjectId, begun: usize) -> Vec<Step> {
+        let apply = |object: &Value| {
+            is_same(&ObjectId::of(object), id).then(|| Step::Apply {
+                source: id.name.clone(),
+                objects: vec![object.clone()],
+            })
+        };
+        let mut of_object: Vec<Step> = self.initial.iter().filter_map(apply).collect();
+        for step in self.steps.iter().take(begun) {
+            match step {
+                Step::Apply { objects, .. } => {
+                    of_object.extend(objects.iter().filter_map(apply));
+                }
+                Step::Merge { object, .. } if is_same(object, id) => of_object.push(step.clone()),
+                Step::Delete { object, .. } if is_same(object, id) => of_object.clear(),
+                _ => {}
+            }
+        }
+        of_object
+    }
+
     /// Returns whether each step of the user concerns objects in a namespace.
     pub(crate) fn stays_in(&self, namespace: &str) -> bool {
         self.steps.iter().all(|step| match step {
@@ -191,5 +215,49 @@ impl std::fmt::Display for Step {
             Self::Quiet => f.write_str("waits until the operator is quiet"),
             Self::Pass(time) => write!(f, "lets {time:?} pass"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_steps_of_an_object_are_those_since_its_last_deletion() {
+        let object = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        let mut stored = ObjectId::of(&object("a"));
+        stored.namespace = "default".to_owned();
+        let apply = |name: &str| Step::Apply {
+            source: name.to_owned(),
+            objects: vec![object(name)],
+        };
+        let api_version = "v1".to_owned();
+        let merge = Step::Merge {
+            api_version: api_version.clone(),
+            object: stored.clone(),
+            patch: json!({}),
+        };
+        let delete = Step::Delete {
+            api_version,
+            object: stored.clone(),
+        };
+        let steps = vec![
+            delete.clone(),
+            apply("a"),
+            apply("b"),
+            merge.clone(),
+            delete,
+        ];
+        let scenario = Scenario {
+            initial: vec![object("a")].into(),
+            steps: steps.into(),
+            rules: Arc::default(),
+        };
+        assert_eq!(scenario.steps_for(&stored, 0), [apply("a")]);
+        assert!(scenario.steps_for(&stored, 1).is_empty());
+        assert_eq!(scenario.steps_for(&stored, 4), [apply("a"), merge]);
+        assert!(scenario.steps_for(&stored, 5).is_empty());
     }
 }

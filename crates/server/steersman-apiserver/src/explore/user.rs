@@ -134,20 +134,3 @@ async fn send(
     let status = status.unwrap_or_else(|| Status::failure(code, "", "the answer has no Status"));
     Err(Box::new(status))
 }
-
-/// Returns the step that applies an object; `None` if it is another object than this one.
-pub(super) fn apply_of(object: &Value, id: &ObjectId) -> Option<Step> {
-    is_same(&ObjectId::of(object), id).then(|| Step::Apply {
-        source: id.name.clone(),
-        objects: vec![object.clone()],
-    })
-}
-
-/// Compares identities; an object of the scenario without a namespace is one of `default`.
-pub(super) fn is_same(of_scenario: &ObjectId, stored: &ObjectId) -> bool {
-    let mut placed = of_scenario.clone();
-    if placed.namespace.is_empty() && !stored.namespace.is_empty() {
-        "default".clone_into(&mut placed.namespace);
-    }
-    placed == *stored
-}

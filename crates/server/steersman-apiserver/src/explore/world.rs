@@ -221,10 +221,7 @@ impl World {
                 return Ok(());
             }
             if now >= limit {
-                if self.order.reference.is_some() {
-                    return Ok(());
-                }
-                if self.core.state.lock().has_asked() {
+                if self.order.reference.is_some() || self.core.state.lock().has_asked() {
                     return Ok(());
                 }
                 return Err(ExploreError::NoRequest {

@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use steersman_auth::{MASTERS, User};
 use steersman_explore::{
-    Arrival, Departure, ObjectChange, ObjectId, OperatorRequest, Problem, Scenario, Step,
-    WorldAction, WorldEventKind,
+    Arrival, Departure, ObjectChange, ObjectId, OperatorRequest, Problem, Scenario, WorldAction,
+    WorldEventKind,
 };
 use steersman_registry::DeleteOptions;
 use tokio::sync::watch;
@@ -19,7 +19,6 @@ use super::error::ExploreError;
 use super::host::OperatorHost;
 use super::refusal::refusal;
 use super::user;
-use super::user::{apply_of, is_same};
 use super::world_state::{WorldState, change_of, group_of, request_of};
 use crate::faults::{
     ArrivalDecision, DepartureDecision, FaultGuard, History, RequestInterceptor, RequestRecord,
@@ -288,31 +287,13 @@ impl WorldCore {
         let silent = faults.silence_new_watches("*");
         faults.silence_watches();
         self.delete_as_user(&resource, id);
-        for step in self.steps_for(id) {
+        let begun = self.state.lock().steps_begun;
+        for step in self.scenario.steps_for(id, begun) {
             let _ = user::act(&self.server, &step).await;
         }
         self.server.compact();
         faults.expire_watches();
         drop(silent);
-    }
-
-    /// Returns the steps with which the user made an object what it is; none for an object of the operator, and for an
-    /// object that the user has deleted.
-    fn steps_for(&self, id: &ObjectId) -> Vec<Step> {
-        let begun = self.state.lock().steps_begun;
-        let initial = self.scenario.initial.iter();
-        let mut of_object: Vec<Step> = initial.filter_map(|one| apply_of(one, id)).collect();
-        for step in self.scenario.steps.iter().take(begun) {
-            match step {
-                Step::Apply { objects, .. } => {
-                    of_object.extend(objects.iter().filter_map(|one| apply_of(one, id)));
-                }
-                Step::Merge { object, .. } if is_same(object, id) => of_object.push(step.clone()),
-                Step::Delete { object, .. } if is_same(object, id) => of_object.clear(),
-                _ => {}
-            }
-        }
-        of_object
     }
 
     /// Returns whether the namespace of a request is being deleted: it refuses new objects with 403, whatever the operator

@@ -151,10 +151,10 @@ impl WorldState {
         }
         // A process that lists or watches a resource for the first time is still starting.
         let starts = !request.verb.is_write() && request.verb != RequestVerb::Get;
-        if starts && self.forms.insert((request.process, form_of(request))) {
+        if starts && self.forms.insert((request.process, request.to_string())) {
             self.touch(now);
         }
-        if request.is_read() && !self.polled.insert(form_of(request)) {
+        if request.is_read() && !self.polled.insert(request.to_string()) {
             self.has_polled = true;
             if !self.has_watched {
                 self.points.polling = Polling::Repeats;
@@ -327,11 +327,6 @@ impl WorldState {
         let has_started = self.live.iter().any(|process| signs.contains(process));
         has_started.then_some(self.active_at)
     }
-}
-
-/// Returns what a read is about, as a text.
-fn form_of(request: &OperatorRequest) -> String {
-    request.to_string()
 }
 
 /// Returns whether a write that changed nothing is no sign of work: it succeeded, or it created what exists, or deleted what

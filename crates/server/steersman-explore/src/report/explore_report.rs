@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::finding::Finding;
-use crate::perturbation::Perturbation;
+use crate::perturbation::{Perturbation, join};
 
 /// The result of an exploration, which prints itself for a terminal, for CI systems and for a browser.
 #[derive(Debug, Clone, Default)]
@@ -69,6 +69,14 @@ impl ExploreReport {
     #[must_use]
     pub fn command_for(&self, finding: &Finding) -> String {
         self.again.replace("{name}", &finding.name())
+    }
+}
+
+impl PointReport {
+    /// Returns the perturbations as `--only` takes them; `reference` for the undisturbed run.
+    #[must_use]
+    pub fn name(&self) -> String {
+        join(&self.perturbations)
     }
 }
 

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use super::explore_report::{ExploreReport, PointOutcome, PointReport};
-use super::kinds::{REFERENCE, kind_name};
+use super::kinds::kind_name;
 use super::markup::{escaped, escaped_attribute};
 use crate::finding::Finding;
-use crate::perturbation::join;
 use crate::story::{seconds, sentence_of, tell};
 
 /// A test case.
@@ -148,10 +147,7 @@ fn cases(report: &ExploreReport) -> Vec<TestCase> {
 }
 
 fn case_of(point: &PointReport, told: &[ToldFinding<'_>]) -> TestCase {
-    let name = match point.perturbations.as_slice() {
-        [] => REFERENCE.to_owned(),
-        several => join(several),
-    };
+    let name = point.name();
     let own = told.iter().filter(|one| one.name == name);
     let own: String = own
         .map(|one| failure(one.finding.problem.kind(), &one.sentence, &one.story))

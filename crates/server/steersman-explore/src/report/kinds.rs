@@ -1,13 +1,10 @@
 //! Machine: groups the points of a report by the kinds of their perturbations.
 
 use super::explore_report::{ExploreReport, PointCounts, PointReport};
-use crate::perturbation::PerturbationKind;
+use crate::perturbation::{PerturbationKind, REFERENCE};
 
 /// The name of the group of points with several perturbations.
 const PAIRS: &str = "pairs";
-
-/// The name of a point without perturbations.
-pub(crate) const REFERENCE: &str = "reference";
 
 /// Returns the name of the group of a point: the kind of its perturbation.
 pub(crate) fn kind_name(point: &PointReport) -> &'static str {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_apiserver::explore::engine::{
-    Campaign, CampaignOptions, CampaignResult, ExploreReport, Perturbation, PointOutcome,
-    tell as tell_finding,
+    Campaign, CampaignOptions, CampaignResult, ExploreReport, PointOutcome, tell as tell_finding,
 };
 use tokio::time::Instant;
 
@@ -47,7 +46,7 @@ pub(crate) async fn run(flags: ExploreFlags) -> Outcome<bool> {
         .iter()
         .find(|point| flags.only.is_some() && point.outcome == PointOutcome::NotReached)
         .map(|point| ProgramProblem::NotReached {
-            only: join(&point.perturbations),
+            only: point.name(),
             writes: result.writes.len(),
         });
     tell(&flags, result, began.elapsed())?;
@@ -58,11 +57,6 @@ pub(crate) async fn run(flags: ExploreFlags) -> Outcome<bool> {
         Some(problem) => Err(problem),
         None => Ok(is_clean),
     }
-}
-
-fn join(perturbations: &[Perturbation]) -> String {
-    let names: Vec<String> = perturbations.iter().map(Perturbation::to_string).collect();
-    names.join("+")
 }
 
 /// A folder for the kubeconfigs and outputs of the worlds. Dropping it removes the folder.

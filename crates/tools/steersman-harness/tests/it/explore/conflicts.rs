@@ -1,4 +1,4 @@
-//! Bugs of writes that overwrite what others wrote.
+//! Bugs of writes that overwrite the changes of other clients.
 
 use std::sync::Arc;
 
