@@ -16,7 +16,7 @@ use crate::object_id::ObjectMap;
 use crate::perturbation::{Perturbation, PerturbationKind, join};
 use crate::points::{Point, ReferencePoints};
 use crate::reference::Reference;
-use crate::report::{PointOutcome, PointReport};
+use crate::report::{ExploreReport, PointOutcome, PointReport};
 use crate::scenario::Scenario;
 use crate::world_event::WorldEvent;
 
@@ -161,6 +161,31 @@ impl WorldPlan {
             perturbations: Vec::new(),
             reference: None,
             seed: missing as u64,
+        }
+    }
+}
+
+impl CampaignResult {
+    /// Returns the result as a report. `scenario` and `operator` name what was explored, and `again` is the command that
+    /// repeats a finding, with `{name}` in place of its name.
+    #[must_use]
+    pub fn into_report(
+        self,
+        scenario: String,
+        operator: String,
+        time: Duration,
+        again: String,
+    ) -> ExploreReport {
+        ExploreReport {
+            scenario,
+            operator,
+            worlds: self.progress.worlds,
+            time,
+            points: self.points,
+            not_tried: self.not_tried,
+            varying: self.varying,
+            findings: self.findings,
+            again,
         }
     }
 }

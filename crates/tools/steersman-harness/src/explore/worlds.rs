@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use serde_json::Value;
@@ -41,7 +40,7 @@ struct Exploration {
 }
 
 struct ExplorationState {
-    campaign: Option<Campaign>,
+    campaign: Campaign,
     failed: Option<BoxError>,
 }
 
@@ -63,7 +62,7 @@ pub(crate) fn explore(
         operator,
         configure,
         state: Mutex::new(ExplorationState {
-            campaign: Some(campaign),
+            campaign,
             failed: None,
         }),
         changed: Condvar::new(),
@@ -80,29 +79,14 @@ pub(crate) fn explore(
     if let Some(failed) = state.failed {
         return Err(HarnessError::Explore(failed));
     }
-    let report = report(&name, state.campaign, time);
+    let again = "Scenario::only(\"{name}\")".to_owned();
+    let result = state.campaign.finish();
+    let report = result.into_report(name.clone(), name, time, again);
     if report.findings.is_empty() {
         Ok(report)
     } else {
         let report = Box::new(report);
         Err(HarnessError::Explored(ExploreFailure { report }))
-    }
-}
-
-fn report(name: &str, campaign: Option<Campaign>, time: Duration) -> ExploreReport {
-    let Some(result) = campaign.map(Campaign::finish) else {
-        return ExploreReport::default();
-    };
-    ExploreReport {
-        scenario: name.to_owned(),
-        operator: name.to_owned(),
-        worlds: result.progress.worlds,
-        time,
-        points: result.points,
-        not_tried: result.not_tried,
-        varying: result.varying,
-        findings: result.findings,
-        again: "Scenario::only(\"{name}\")".to_owned(),
     }
 }
 
@@ -116,10 +100,7 @@ impl Exploration {
                     if state.failed.is_some() {
                         return;
                     }
-                    let Some(campaign) = &mut state.campaign else {
-                        return;
-                    };
-                    match campaign.next_world(self.began.elapsed()) {
+                    match state.campaign.next_world(self.began.elapsed()) {
                         NextWorld::Run(order) => break order,
                         NextWorld::Wait => self.changed.wait(&mut state),
                         NextWorld::Done => {
@@ -132,17 +113,13 @@ impl Exploration {
             let id = order.id;
             let done = self.run_world(*order);
             let mut state = self.state.lock();
-            match (done, &mut state.campaign) {
-                (Ok(result), Some(campaign)) => campaign.finish_world(id, result),
-                (Err(error), campaign) => {
-                    let goes_on = campaign
-                        .as_mut()
-                        .is_some_and(|campaign| campaign.fail_world(id));
-                    if !goes_on {
+            match done {
+                Ok(result) => state.campaign.finish_world(id, result),
+                Err(error) => {
+                    if !state.campaign.fail_world(id) {
                         state.failed.get_or_insert(error);
                     }
                 }
-                (Ok(_), None) => {}
             }
             drop(state);
             self.changed.notify_all();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_apiserver::explore::engine::{
-    Campaign, CampaignOptions, CampaignResult, ExploreReport, PointOutcome, tell as tell_finding,
+    Campaign, CampaignOptions, CampaignResult, PointOutcome, tell as tell_finding,
 };
 use tokio::time::Instant;
 
@@ -83,17 +83,9 @@ impl Drop for WorkFolder {
 /// Prints the story of each finding and the summary, and writes the report.
 fn tell(flags: &ExploreFlags, result: CampaignResult, took: Duration) -> Outcome {
     let words = |words: &[OsString]| words.iter().map(shell_word).collect::<Vec<_>>().join(" ");
-    let report = ExploreReport {
-        scenario: flags.scenario.display().to_string(),
-        operator: words(&flags.command),
-        worlds: result.progress.worlds,
-        time: took,
-        points: result.points,
-        not_tried: result.not_tried,
-        varying: result.varying,
-        findings: result.findings,
-        again: again(flags, &words(&flags.command)),
-    };
+    let (scenario, operator) = (flags.scenario.display().to_string(), words(&flags.command));
+    let again = again(flags, &operator);
+    let report = result.into_report(scenario, operator, took, again);
     for finding in &report.findings {
         say(
             std::io::stdout(),
