@@ -1,11 +1,13 @@
 //! Driver: runs the worlds of an exploration on threads, each world with a runtime of its own.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 
 use parking_lot::{Condvar, Mutex};
 use serde_json::Value;
 use steersman_cache::CacheOptions;
+use steersman_object::panic_text;
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::explore::engine::{
     Campaign, ExploreReport, NextWorld, WorldOrder, WorldResult,
@@ -111,7 +113,10 @@ impl Exploration {
                 }
             };
             let id = order.id;
-            let done = self.run_world(*order);
+            // A panic in the operator's declaration ends the exploration: the other threads must not wait for this world.
+            let done = catch_unwind(AssertUnwindSafe(|| self.run_world(*order)));
+            let done = done
+                .unwrap_or_else(|panic| Err(format!("a panic: {}", panic_text(&*panic)).into()));
             let mut state = self.state.lock();
             match done {
                 Ok(result) => state.campaign.finish_world(id, result),

@@ -3,8 +3,11 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman_controller::{Action, Context, Error, Reconciler, Request};
-use steersman_harness::{OperatorTest, PerturbationKind, Scenario};
+use steersman_harness::{HarnessError, OperatorTest, PerturbationKind, Scenario};
+use steersman_manager::Manager;
 use steersman_object::ObjectKey;
+
+use crate::BoxError;
 
 /// Writes the length of a text beside it.
 struct Counter;
@@ -46,4 +49,18 @@ async fn an_object_that_a_user_creates_again_has_the_changes_of_later_steps() {
     let operator = OperatorTest::new::<ConfigMap>(Counter);
     let report = operator.explore(scenario).await.unwrap();
     assert!(!report.points.is_empty());
+}
+
+/// The threads of other worlds must not wait for the world that panicked.
+#[tokio::test]
+async fn a_declaration_that_panics_ends_the_exploration_with_its_text() {
+    let operator = OperatorTest::declared(|_: &Manager| -> Result<(), BoxError> {
+        panic!("no declaration");
+    });
+    let poem = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "poem"}});
+    let explored = operator.explore(Scenario::new("panics").apply(poem)).await;
+    let Err(HarnessError::Explore(source)) = explored else {
+        panic!("{explored:?}");
+    };
+    assert!(source.to_string().contains("no declaration"), "{source}");
 }
