@@ -237,7 +237,9 @@ impl InformerEntry {
         Box::pin(async move {
             // CACHE-5: first syncs are limited. An informer that is cancelled while it waits for a permit still runs,
             // because its end notifies the tasks that wait for it.
+            // The branches are polled in a fixed order, so that simulations with one seed are alike.
             let turn = tokio::select! {
+                biased;
                 turn = turns.acquire_owned() => turn.ok(),
                 () = cancel.cancelled() => None,
                 () = this.inner.removed.cancelled() => None,
@@ -249,6 +251,7 @@ impl InformerEntry {
             let first = async {
                 // CACHE-2: an informer that hangs returns its permit after `TURN`, so that it delays no other kind.
                 let _settled = tokio::select! {
+                biased;
                     settled = timeout(TURN, this.settled()) => settled.is_ok(),
                     () = this.inner.removed.cancelled() => true,
                 };
@@ -258,6 +261,7 @@ impl InformerEntry {
                 std::future::pending::<()>().await;
             };
             tokio::select! {
+                biased;
                 () = run => {}
                 () = first => {}
             }

@@ -453,6 +453,7 @@ impl SharedCache {
         };
         let bounded = timeout(self.options.sync_timeout, all);
         tokio::select! {
+            biased;
             _elapsed = bounded => {}
             () = self.reaches(|phase| *phase == CachePhase::Stopped) => {
                 known.get_or_init(|| self.registry.read().entries());

@@ -108,6 +108,7 @@ impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
         let mut initial = pin!(initial.fuse());
         loop {
             tokio::select! {
+                biased;
                 _ = &mut initial => continue,
                 changed = self.changes.changed() => if changed.is_err() {
                     break;

@@ -40,6 +40,7 @@ pub(crate) async fn send_events(shared: Arc<SharedPublisher>) {
             return;
         }
         tokio::select! {
+            biased;
             Some((write, sent)) = in_flight.next() => answered(&shared, &write, sent),
             () = shared.wake.notified() => {}
             () = at(deadline) => {}

@@ -104,6 +104,7 @@ impl ServerHealth {
                     self.state.changed.send_replace(());
                 }
                 NextStep::Wait(until) => tokio::select! {
+                    biased;
                     () = sleep_until(until.into()) => {}
                     // `self` owns the sender of these changes, so the wait cannot fail.
                     _changed = changed.changed() => {}

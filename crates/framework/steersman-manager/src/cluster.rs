@@ -225,6 +225,7 @@ impl Runnable for Cluster {
         let check = ClientCertificateCheck::new(self.client_config.clone(), metrics);
         let checking = check.run(&shown, Timestamp::now);
         tokio::select! {
+            biased;
             ended = run => {
                 context.note_end(&format!("cache of {}", self.client_config.endpoint()));
                 Ok(ended?)

@@ -231,6 +231,7 @@ impl MemberRun {
         let (asked, name) = (self.cluster.clone(), self.added.member.name().clone());
         let mut running = pin!(self.cluster.run(context));
         tokio::select! {
+            biased;
             ended = &mut running => return ended,
             () = first_answer(&asked, &name, client) => {}
         }

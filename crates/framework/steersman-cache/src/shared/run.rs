@@ -51,6 +51,7 @@ impl SharedCache {
                 kinds.insert(task.id(), entry.kind().clone());
             }
             tokio::select! {
+                biased;
                 () = cancel.cancelled() => break,
                 () = self.declared.notified() => {}
                 () = sleep_until(sweep) => {

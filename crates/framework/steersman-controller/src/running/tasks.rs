@@ -38,6 +38,7 @@ impl ControllerTasks {
     /// Waits until the next task of a source, or the next worker, ends. Returns how the task ended. Cancel safe.
     pub(crate) async fn ended(&mut self) -> TaskEnd {
         tokio::select! {
+            biased;
             Some(end) = self.pumps.join_next(), if !self.pumps.is_empty() => match end {
                 Ok(end) => TaskEnd::Pump(end),
                 Err(error) => panicked("watch", error),

@@ -186,6 +186,7 @@ impl<P: ControllerTarget> AnySource<P::Key> for WatchSet<P> {
                     watches.spawn(member.removed.run_until_cancelled_owned(task));
                 }
                 tokio::select! {
+                    biased;
                     changed = members.changed() => if changed.is_err() {
                         return PumpEnd::Finished;
                     },

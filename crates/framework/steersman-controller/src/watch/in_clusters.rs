@@ -45,6 +45,7 @@ pub(crate) async fn follow<R: RequestKey>(
     let mut pumps = JoinSet::new();
     loop {
         tokio::select! {
+            biased;
             Some(member) = added.next() => {
                 spawn(&mut pumps, follow_one(Arc::clone(&watch), member, sink.clone()).boxed());
             }

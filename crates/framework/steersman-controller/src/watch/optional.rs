@@ -102,6 +102,7 @@ async fn watch_while_served<K: Object, P: ControllerTarget>(
             pumps.push(pump.map(|()| informer));
         }
         tokio::select! {
+            biased;
             () = served.end(&held) => break held,
             // CTRL-42: a namespace was added to the cache, or removed from it. The loop begins the watches of added
             // namespaces.

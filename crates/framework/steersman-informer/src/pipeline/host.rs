@@ -63,6 +63,7 @@ impl ReflectorHost for CoreHost {
         let mut requested = self.core.relists.subscribe();
         // The core keeps the senders of these channels, so the waits cannot fail.
         tokio::select! {
+            biased;
             _ = wanted.wait_for(|wanted| *wanted > projection) => {}
             _ = requested.wait_for(|requested| *requested > relists) => {}
         }

@@ -286,8 +286,10 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
             let deadline = self.version_check.or_before(self.machine.deadline(now()));
             self.host.expect_activity(deadline);
             let event = tokio::select! {
-                event = tokio::time::timeout_at(deadline.into(), events.next()) => event,
+                // A wanted list is looked at first, so that no stream of events delays it.
+                biased;
                 () = self.host.wants_list(self.projection, self.relists) => return,
+                event = tokio::time::timeout_at(deadline.into(), events.next()) => event,
             };
             let Ok(event) = event else {
                 match self.is_quiet_watch_kept(&options.resource_version).await {
