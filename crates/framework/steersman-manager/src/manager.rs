@@ -11,7 +11,9 @@ use parking_lot::Mutex;
 use steersman_api::ClientConfig;
 use steersman_cache::Cache;
 use steersman_client::Client;
-use steersman_controller::{Controller, ControllerDeclaration, ControllerDefaults, StartContext};
+use steersman_controller::{
+    Controller, ControllerDeclaration, ControllerDefaults, RecentReconcile, StartContext,
+};
 use steersman_events::{EventPublisher, EventRecorder};
 use steersman_lease::Elector;
 use tokio::sync::Notify;
@@ -208,6 +210,18 @@ impl Manager {
     /// them, and the handlers that panicked. Sends no request, and may be called at any time.
     pub fn health(&self) -> Health {
         self.shared.monitor.health()
+    }
+
+    /// Returns the last reconciles of each controller that have ended, with the names of the controllers, oldest first: up to
+    /// 64 of each. Empty before the start.
+    pub fn recent_reconciles(&self) -> Vec<(String, RecentReconcile)> {
+        let controllers = self.shared.monitor.controllers().into_iter();
+        let recent = controllers.flat_map(|status| {
+            let name = status.controller().to_owned();
+            let recent = status.recent().into_iter();
+            recent.map(move |reconcile| (name.clone(), reconcile))
+        });
+        recent.collect()
     }
 
     pub(crate) fn election(&self) -> &ManagerElection {
