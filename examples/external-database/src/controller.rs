@@ -41,6 +41,13 @@ enum Polled {
     NoAnswer,
 }
 
+/// What a reconcile has provided.
+enum Provided {
+    Database,
+    /// The object is gone, or is being deleted.
+    Nothing,
+}
+
 enum FoundSecret {
     /// The credentials, if the Secret exists and is complete.
     Ours(Option<Credentials>),
@@ -121,7 +128,8 @@ impl Reconciler for DatabaseReconciler {
             FoundSecret::Ours(found) => found,
         };
         match self.provide(ctx, &database, found).await {
-            Ok(()) => {
+            Ok(Provided::Nothing) => Ok(Action::done()),
+            Ok(Provided::Database) => {
                 report(ctx, &database, &Progress::Available).await?;
                 Ok(Action::done())
             }
@@ -131,13 +139,14 @@ impl Reconciler for DatabaseReconciler {
 }
 
 impl DatabaseReconciler {
-    /// Brings the database at the service to the wanted state, and its credentials into the Secret.
+    /// Brings the database at the service to the wanted state, and its credentials into the Secret. Provides nothing for an
+    /// object that is gone.
     async fn provide(
         &self,
         ctx: &Context,
         database: &Database,
         found: Option<Credentials>,
-    ) -> Result<(), Error> {
+    ) -> Result<Provided, Error> {
         let (name, wanted) = (external_name(database), wanted(database));
         let settings = self.service.find(&name).await?;
         let has_credentials = match &found {
@@ -147,6 +156,10 @@ impl DatabaseReconciler {
             }
             _ => false,
         };
+        // The cache may lag after a start, and nothing would delete a database that is made for an object that is gone.
+        if settings.is_none() && !is_current(ctx, database).await? {
+            return Ok(Provided::Nothing);
+        }
         let plan = plan(&wanted, settings.as_ref(), has_credentials);
         let mut password = None;
         if plan.put {
@@ -170,7 +183,7 @@ impl DatabaseReconciler {
         self.polled
             .set(&database.key(), Polled::Found(Some(wanted)));
         // ANCHOR_END: known
-        Ok(())
+        Ok(Provided::Database)
     }
 
     /// Deletes the database at the service, and then removes the finalizer. The garbage collector deletes the Secret.
@@ -236,4 +249,13 @@ async fn report(
     };
     ctx.client().status().modify(database, set_status).await?;
     Ok(())
+}
+
+/// Returns whether the server still has an object, and does not delete it.
+async fn is_current(ctx: &Context, database: &Database) -> Result<bool, Error> {
+    let live = ctx.client().live();
+    let found = live.get_opt::<Database>(&database.key()).await?;
+    Ok(found.is_some_and(|found| {
+        found.metadata.uid == database.metadata.uid && !found.is_being_deleted()
+    }))
 }
