@@ -164,7 +164,7 @@ fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
         let is_long = asked.long || asked.write || asked.check;
         command.args(is_long.then_some("--long"));
     }
-    if part == Part::Server
+    if matches!(part, Part::Server | Part::Explore)
         && let Some(program) = dist::program(root)?
     {
         // The packed program, because its profile decides about its memory.

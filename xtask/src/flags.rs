@@ -211,6 +211,8 @@ pub(crate) enum Part {
     Scaling,
     /// Memory while objects change all the time.
     Steady,
+    /// Explorations: worlds per second, and what a world of the program costs.
+    Explore,
     /// What the compiler takes: the command, an example, a new operator beside one on kube-runtime.
     Build,
 }

@@ -7,11 +7,12 @@ mod error;
 mod host;
 mod refusal;
 mod user;
+mod lease_holders;
 mod world_state;
 mod world_core;
 mod world;
 
 pub use error::ExploreError;
-pub use host::{OperatorHost, ProcessEnd};
+pub use host::{OperatorHost, ProcessEnd, ReconcileOutcomes};
 pub use steersman_explore as engine;
 pub use world::run_world;

@@ -3,25 +3,32 @@
 //! EXPLORE-3: a finding says how many worlds tried it again, and how many of them showed it again.
 //! EXPLORE-4: a world is compared with the reference of its own steps: a shorter scenario has references of its own.
 
+mod desired_trials;
 mod shrinking;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use desired_trials::{DesiredEnd, DesiredStep, DesiredTrials};
 use shrinking::{ShrinkStep, Shrinking};
 
-use crate::finding::{Finding, Problem};
+use crate::campaign_result::{CampaignProgress, CampaignResult};
+use crate::finding::Finding;
 use crate::object_id::ObjectMap;
 use crate::perturbation::{Perturbation, PerturbationKind, join};
 use crate::points::{Point, ReferencePoints};
 use crate::reference::Reference;
-use crate::report::{ExploreReport, PointOutcome, PointReport};
+use crate::report::{DesiredReport, PointOutcome, PointReport};
+use crate::request_log::{LogLine, differing, digest, request_log};
 use crate::scenario::Scenario;
-use crate::world_event::WorldEvent;
+use crate::world_order::{WorldOrder, WorldPlan, WorldResult};
 
 /// The number of undisturbed worlds, which show what differs from run to run.
 const REFERENCES: usize = 3;
+
+/// The seed of the reference that is repeated.
+const REPEATED_SEED: u64 = 0;
 
 /// The number of worlds that try a finding again.
 const REPEATS: usize = 3;
@@ -41,39 +48,9 @@ pub struct CampaignOptions {
     pub pairs: usize,
     /// The seed that chooses the pairs.
     pub seed: u64,
-}
-
-/// A world to run.
-#[derive(Debug, Clone)]
-pub struct WorldOrder {
-    /// The number of the world, which its result names.
-    pub id: usize,
-    /// The scenario, perhaps with fewer steps.
-    pub scenario: Scenario,
-    /// What is perturbed; empty for an undisturbed world.
-    pub perturbations: Vec<Perturbation>,
-    /// What undisturbed worlds did; `None` for the reference itself.
-    pub reference: Option<Arc<Reference>>,
-    /// The seed of the server's uids and generated names. The worlds of a reference have different seeds, which shows
-    /// the fields that depend on the seed.
-    pub seed: u64,
-}
-
-/// What a world did.
-#[derive(Debug, Default)]
-pub struct WorldResult {
-    /// What is wrong.
-    pub problems: Vec<Problem>,
-    /// What happened.
-    pub events: Vec<WorldEvent>,
-    /// The points of the world.
-    pub points: ReferencePoints,
-    /// The objects at each step [`Quiet`](crate::Step::Quiet), and at the end. A world that went wrong may have fewer.
-    pub states: Vec<ObjectMap>,
-    /// Whether every perturbation happened.
-    pub is_reached: bool,
-    /// How long the world ran.
-    pub time: Duration,
+    /// Whether worlds with the same seed should send the same requests, as on a paused clock. Then one more undisturbed world
+    /// runs, and the result names the requests that differ.
+    pub is_repeatable: bool,
 }
 
 /// What a driver does next.
@@ -87,36 +64,6 @@ pub enum NextWorld {
     Done,
 }
 
-/// How far an exploration is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CampaignProgress {
-    /// The number of worlds that have ended, those of the reference, repeats and shrinking included.
-    pub worlds: usize,
-    /// The number of points that are planned so far, pairs included.
-    pub planned: usize,
-    /// The number of planned points that were tried.
-    pub tried: usize,
-    /// The number of findings so far.
-    pub found: usize,
-}
-
-/// What an exploration has found.
-#[derive(Debug)]
-pub struct CampaignResult {
-    /// The findings, in the order of their discovery.
-    pub findings: Vec<Finding>,
-    /// Each point that was tried.
-    pub points: Vec<PointReport>,
-    /// The points that were not tried because the budget ended.
-    pub not_tried: Vec<String>,
-    /// The parts of the state that differ from run to run, so that they are not compared.
-    pub varying: Vec<String>,
-    /// The writes of the reference, as the points number them.
-    pub writes: Vec<String>,
-    /// The progress at the end.
-    pub progress: CampaignProgress,
-}
-
 /// An exploration: which worlds run next, and what they found.
 #[derive(Debug)]
 pub struct Campaign {
@@ -126,68 +73,34 @@ pub struct Campaign {
     running: BTreeMap<usize, (Purpose, WorldOrder)>,
     references: Vec<WorldResult>,
     missing_references: usize,
+    repetition: Repetition,
     /// What the references did, once all are in.
     reference: Option<Arc<Reference>>,
     queue: VecDeque<Vec<Perturbation>>,
+    desired: DesiredTrials,
     has_pairs: bool,
     shrinking: Vec<Shrinking>,
     result: CampaignResult,
+}
+
+/// Two undisturbed worlds with the same seed, [`REPEATED_SEED`].
+#[derive(Debug, Default)]
+struct Repetition {
+    is_ordered: bool,
+    logs: Vec<Vec<LogLine>>,
 }
 
 /// Why a world runs.
 #[derive(Debug, Clone)]
 enum Purpose {
     Reference,
+    /// Repeats a reference with the same seed.
+    Repetition,
     Point,
     /// Tries the finding with this index again, or a shorter scenario for it.
     Shrink(usize, ShrinkStep),
-}
-
-/// A world that is to run.
-#[derive(Debug)]
-struct WorldPlan {
-    scenario: Scenario,
-    perturbations: Vec<Perturbation>,
-    reference: Option<Arc<Reference>>,
-    seed: u64,
-}
-
-impl WorldPlan {
-    /// Plans an undisturbed world. `missing` is the number of undisturbed worlds that follow, and makes their seeds
-    /// different.
-    fn undisturbed(scenario: Scenario, missing: usize) -> Self {
-        Self {
-            scenario,
-            perturbations: Vec::new(),
-            reference: None,
-            seed: missing as u64,
-        }
-    }
-}
-
-impl CampaignResult {
-    /// Returns the result as a report. `scenario` and `operator` name what was explored, and `again` is the command that
-    /// repeats a finding, with `{name}` in place of its name.
-    #[must_use]
-    pub fn into_report(
-        self,
-        scenario: String,
-        operator: String,
-        time: Duration,
-        again: String,
-    ) -> ExploreReport {
-        ExploreReport {
-            scenario,
-            operator,
-            worlds: self.progress.worlds,
-            time,
-            points: self.points,
-            not_tried: self.not_tried,
-            varying: self.varying,
-            findings: self.findings,
-            again,
-        }
-    }
+    /// Tries another desired state.
+    Desired(DesiredStep),
 }
 
 impl Campaign {
@@ -201,8 +114,10 @@ impl Campaign {
             running: BTreeMap::new(),
             references: Vec::new(),
             missing_references: REFERENCES,
+            repetition: Repetition::default(),
             reference: None,
             queue: VecDeque::new(),
+            desired: DesiredTrials::default(),
             has_pairs: false,
             shrinking: Vec::new(),
             result: CampaignResult {
@@ -211,6 +126,8 @@ impl Campaign {
                 not_tried: Vec::new(),
                 varying: Vec::new(),
                 writes: Vec::new(),
+                desired_states: DesiredReport::default(),
+                unrepeatable: Vec::new(),
                 progress: CampaignProgress::default(),
             },
         }
@@ -222,6 +139,12 @@ impl Campaign {
             self.missing_references -= 1;
             let world = WorldPlan::undisturbed(self.scenario.clone(), self.missing_references);
             return self.run(Purpose::Reference, world);
+        }
+        if self.options.is_repeatable && !self.repetition.is_ordered {
+            self.repetition.is_ordered = true;
+            let mut world = WorldPlan::undisturbed(self.scenario.clone(), 0);
+            world.seed = REPEATED_SEED;
+            return self.run(Purpose::Repetition, world);
         }
         let Some(reference) = self.reference.clone() else {
             return self.wait_or_end();
@@ -235,6 +158,12 @@ impl Campaign {
                 return self.run(Purpose::Shrink(finding, step), world);
             }
         }
+        if let Some((step, world)) = self.desired.next_world() {
+            return self.run(Purpose::Desired(step), world);
+        }
+        if self.desired.must_wait() {
+            return self.wait_or_end();
+        }
         let is_over = self.options.budget.is_some_and(|budget| elapsed >= budget);
         if is_over {
             let left = std::mem::take(&mut self.queue);
@@ -246,18 +175,7 @@ impl Campaign {
             self.has_pairs = true;
             self.plan_pairs();
         }
-        match self.queue.pop_front() {
-            Some(perturbations) => {
-                let world = WorldPlan {
-                    scenario: self.scenario.clone(),
-                    perturbations,
-                    reference: Some(reference),
-                    seed: 0,
-                };
-                self.run(Purpose::Point, world)
-            }
-            None => self.wait_or_end(),
-        }
+        self.next_point(&reference)
     }
 
     /// Takes the result of a world.
@@ -267,7 +185,13 @@ impl Campaign {
         };
         self.result.progress.worlds += 1;
         match purpose {
-            Purpose::Reference => self.take_reference(result),
+            Purpose::Reference => {
+                if order.seed == REPEATED_SEED {
+                    self.take_log(&result);
+                }
+                self.take_reference(result);
+            }
+            Purpose::Repetition => self.take_log(&result),
             Purpose::Point => self.take_point(&order, result),
             Purpose::Shrink(finding, step) => {
                 let shrinking = self.shrinking.get_mut(finding);
@@ -276,18 +200,28 @@ impl Campaign {
                     shrinking.take(step, &order, result, found);
                 }
             }
+            Purpose::Desired(step) => {
+                let end = self.desired.take(step, result);
+                self.take_desired(end);
+            }
         }
     }
 
     /// Takes a world that could not run. Returns whether the exploration can go on: a shorter scenario may be one that no
-    /// server accepts, such as a patch of an object that is no longer created.
+    /// server accepts, such as a patch of an object that is no longer created, and a server may refuse another desired state.
+    /// `is_refused` says whether the server refused an object or a step of the user.
     #[must_use]
-    pub fn fail_world(&mut self, id: usize) -> bool {
+    pub fn fail_world(&mut self, id: usize, is_refused: bool) -> bool {
         match self.running.remove(&id) {
             Some((Purpose::Shrink(finding, ShrinkStep::Reference(trial)), _)) => {
                 if let Some(shrinking) = self.shrinking.get_mut(finding) {
                     shrinking.give_up_trial(trial);
                 }
+                true
+            }
+            Some((Purpose::Desired(step), _)) if is_refused => {
+                let end = self.desired.fail(step);
+                self.take_desired(end);
                 true
             }
             _ => false,
@@ -314,21 +248,40 @@ impl Campaign {
     pub fn finish(mut self) -> CampaignResult {
         let left = self.queue.iter().map(|one| join(one));
         self.result.not_tried.extend(left);
+        let (desired_states, unfinished) = self.desired.finish();
+        self.result.desired_states = desired_states;
+        self.result.findings.extend(unfinished);
         self.result.progress.found = self.result.findings.len();
         self.result
     }
 
     fn run(&mut self, purpose: Purpose, world: WorldPlan) -> NextWorld {
-        let order = WorldOrder {
-            id: self.next_id,
-            scenario: world.scenario,
-            perturbations: world.perturbations,
-            reference: world.reference,
-            seed: world.seed,
-        };
+        let order = world.order(self.next_id);
         self.next_id += 1;
         self.running.insert(order.id, (purpose, order.clone()));
         NextWorld::Run(Box::new(order))
+    }
+
+    /// Begins to try the next point. A desired state takes several worlds.
+    fn next_point(&mut self, reference: &Arc<Reference>) -> NextWorld {
+        while let Some(point) = self.queue.pop_front() {
+            let change = point
+                .iter()
+                .find(|one| one.kind == PerturbationKind::DesiredState);
+            let Some(change) = change else {
+                let (scenario, reference) = (self.scenario.clone(), Arc::clone(reference));
+                return self.run(
+                    Purpose::Point,
+                    WorldPlan::perturbed(scenario, point, reference),
+                );
+            };
+            let end = self.desired.begin(change.at);
+            self.take_desired(end);
+            if let Some((step, world)) = self.desired.next_world() {
+                return self.run(Purpose::Desired(step), world);
+            }
+        }
+        self.wait_or_end()
     }
 
     fn wait_or_end(&self) -> NextWorld {
@@ -336,6 +289,13 @@ impl Campaign {
             NextWorld::Done
         } else {
             NextWorld::Wait
+        }
+    }
+
+    fn take_log(&mut self, result: &WorldResult) {
+        self.repetition.logs.push(request_log(&result.events));
+        if let [one, other] = self.repetition.logs.as_slice() {
+            self.result.unrepeatable = differing(one, other);
         }
     }
 
@@ -351,6 +311,7 @@ impl Campaign {
             .collect();
         let mut reference = Reference::learn(&self.scenario, ReferencePoints::default(), &worlds);
         self.result.varying = reference.varying();
+        reference.may_fail = self.references.iter().any(|one| !one.failing.is_empty());
         let broken = self
             .references
             .iter()
@@ -372,6 +333,7 @@ impl Campaign {
             self.result.findings.push(Finding {
                 perturbations: Vec::new(),
                 problem,
+                change: None,
                 steps: self.scenario.steps.to_vec(),
                 tries: REFERENCES - 1,
                 repeated,
@@ -381,15 +343,23 @@ impl Campaign {
             return;
         }
         reference.points = first.points;
-        let singles = match &self.options.only {
+        let kind = PerturbationKind::DesiredState;
+        let only = self.options.only.as_ref();
+        let is_wanted = match only {
+            Some(only) => only.iter().any(|one| one.kind == kind),
+            None => self.scenario.rules.tries(kind),
+        };
+        if is_wanted {
+            self.desired = DesiredTrials::new(&self.scenario, &reference.points);
+        }
+        let singles = match only {
             Some(only) if only.is_empty() => Vec::new(),
             Some(only) => vec![only.clone()],
-            None => reference
-                .points
-                .perturbations(&self.scenario)
-                .into_iter()
-                .map(|one| vec![one])
-                .collect(),
+            None => {
+                let of_requests = reference.points.perturbations(&self.scenario).into_iter();
+                let all = of_requests.chain(self.desired.points());
+                all.map(|one| vec![one]).collect()
+            }
         };
         self.result.progress.planned += singles.len();
         self.queue = singles.into();
@@ -406,8 +376,10 @@ impl Campaign {
         };
         self.result.points.push(PointReport {
             perturbations: order.perturbations.clone(),
+            change: String::new(),
             outcome,
             time: result.time,
+            log: digest(&request_log(&result.events)),
         });
         let Some(problem) = result.problems.into_iter().next() else {
             return;
@@ -422,19 +394,48 @@ impl Campaign {
             known.also.push(join(&order.perturbations));
             return;
         }
-        let shrinks = self.shrinking.len() < MOST_SHRUNK && self.options.only.is_none();
+        let shrunk = self.shrinking.iter().filter(|one| one.is_shrunk());
+        let shrinks = shrunk.count() < MOST_SHRUNK && self.options.only.is_none();
         self.shrinking.push(Shrinking::new(
             &self.scenario, order, &result.events, shrinks, REPEATS,
         ));
         self.result.findings.push(Finding {
             perturbations: order.perturbations.clone(),
             problem,
+            change: None,
             steps: self.scenario.steps.to_vec(),
             tries: 0,
             repeated: 0,
             events: result.events,
             also: Vec::new(),
         });
+    }
+
+    /// Takes the end of the trial of a desired state.
+    fn take_desired(&mut self, end: Option<DesiredEnd>) {
+        let Some(DesiredEnd { point, finding }) = end else {
+            return;
+        };
+        self.result.progress.tried += 1;
+        let name = point.name();
+        self.result.points.push(point);
+        let Some(finding) = finding else {
+            return;
+        };
+        let signature = finding.problem.signature();
+        let mut findings = self.result.findings.iter_mut();
+        let field = |finding: &Finding| finding.change.as_ref().map(|one| one.field.clone());
+        let of_field = field(&finding);
+        let known = findings
+            .find(|known| field(known) == of_field && known.problem.signature() == signature);
+        match known {
+            Some(known) => known.also.push(name),
+            None => {
+                // Its trial has tried it again, and its steps are as few as they can be.
+                self.shrinking.push(Shrinking::none(&self.scenario));
+                self.result.findings.push(finding);
+            }
+        }
     }
 
     /// Plans pairs of perturbations of different points, by the seed, without those that found a problem alone.

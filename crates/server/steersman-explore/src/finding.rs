@@ -14,6 +14,8 @@ pub struct Finding {
     pub perturbations: Vec<Perturbation>,
     /// What is wrong.
     pub problem: Problem,
+    /// The change that shows the problem, if a desired state does.
+    pub change: Option<FieldChange>,
     /// The steps of the shrunk scenario, which still show the problem.
     pub steps: Vec<Step>,
     /// The number of worlds that tried the finding again.
@@ -26,6 +28,15 @@ pub struct Finding {
     pub also: Vec<String>,
 }
 
+/// The change of a desired state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldChange {
+    /// The kind and the path of the field, such as `Site spec.replicas`.
+    pub field: String,
+    /// What changes, such as `spec.replicas: 3 instead of 2`.
+    pub text: String,
+}
+
 /// A violated expectation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Problem {
@@ -33,6 +44,8 @@ pub enum Problem {
     WrongState {
         /// The number of the quiet step, from 0; `None` at the end.
         quiet_step: Option<usize>,
+        /// What the state was compared with.
+        than: ComparedState,
         /// The objects that differ.
         differences: Vec<StateDifference>,
     },
@@ -71,11 +84,27 @@ pub enum Problem {
         /// The last lines that the process printed.
         output: Vec<String>,
     },
+    /// Requests fail although the operator is quiet in the right state, and none fails in the undisturbed run; each with its
+    /// error.
+    Failing(Vec<String>),
+    /// A reconcile panicked, with this text.
+    Panic(String),
     /// A write of the operator was answered 403: the operator lacks a permission, or admission refused the write.
     Forbidden(String),
     /// Objects remain of a namespace that was deleted: the namespace itself, objects in it, or objects elsewhere that the
     /// operator made for it.
     Leftovers(Vec<ObjectId>),
+}
+
+/// What a state is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ComparedState {
+    /// The same state of an undisturbed world.
+    Undisturbed,
+    /// The state of a world in which the object was created with the changed field.
+    CreatedChanged,
+    /// The state before the object was changed, and changed back.
+    BeforeChange,
 }
 
 /// How an object of a final state differs from the reference. Both values are normalized: values that differ from run to
@@ -95,12 +124,18 @@ impl Problem {
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::WrongState { .. } => "wrong-state",
+            Self::WrongState { than, .. } => match than {
+                ComparedState::Undisturbed => "wrong-state",
+                ComparedState::CreatedChanged => "not-as-created",
+                ComparedState::BeforeChange => "not-undone",
+            },
             Self::NotQuiet { .. } => "not-quiet",
             Self::SettledWrites(_) => "settled-writes",
             Self::BrokenRule { .. } => "broken-rule",
             Self::ChangedConstant { .. } => "changed-constant",
             Self::Exit { .. } => "exit",
+            Self::Failing(_) => "failing",
+            Self::Panic(_) => "panic",
             Self::Forbidden(_) => "forbidden",
             Self::Leftovers(_) => "leftovers",
         }
@@ -121,7 +156,7 @@ impl Problem {
                     let signature = one.signature();
                     others.iter().any(|other| other.signature() == signature)
                 };
-                differences.iter().any(is_shared)
+                self.kind() == other.kind() && differences.iter().any(is_shared)
             }
             (Self::BrokenRule { name, .. }, Self::BrokenRule { name: other, .. }) => name == other,
             (Self::ChangedConstant { .. }, Self::ChangedConstant { .. }) => {
@@ -145,6 +180,9 @@ impl Problem {
             Self::BrokenRule { name, .. } => name.clone(),
             Self::ChangedConstant { object, field, .. } => format!("{object} {field}"),
             Self::Exit { how, .. } => how.clone(),
+            // The error may have values that differ from world to world.
+            Self::Failing(_) => String::new(),
+            Self::Panic(text) => text.clone(),
             Self::Forbidden(request) => request.clone(),
             Self::Leftovers(objects) => {
                 let objects: Vec<String> = objects.iter().map(ObjectId::to_string).collect();
@@ -161,24 +199,19 @@ impl std::fmt::Display for Problem {
         match self {
             Self::WrongState {
                 quiet_step,
+                than,
                 differences,
             } => {
                 let objects: Vec<String> =
                     differences.iter().map(StateDifference::signature).collect();
-                let objects = objects.join("; ");
-                match quiet_step {
-                    None => write!(
-                        f,
-                        "the final state differs from the undisturbed run: {objects}"
-                    ),
-                    Some(step) => {
-                        let number = step + 1;
-                        write!(
-                            f,
-                            "the state at quiet step {number} differs from the undisturbed run: {objects}"
-                        )
+                match (than, quiet_step) {
+                    (ComparedState::BeforeChange, _) => {
+                        f.write_str("the state after the way back")?
                     }
+                    (_, None) => f.write_str("the final state")?,
+                    (_, Some(step)) => write!(f, "the state at quiet step {}", step + 1)?,
                 }
+                write!(f, " differs from {}: {}", than.name(), objects.join("; "))
             }
             Self::NotQuiet { last_writes } => {
                 let last = last_writes.last().map_or("nothing", String::as_str);
@@ -212,6 +245,10 @@ impl std::fmt::Display for Problem {
                 )
             }
             Self::Exit { how, .. } => write!(f, "the operator ended by itself: {how}"),
+            Self::Failing(requests) => {
+                write!(f, "the operator keeps failing: {}", requests.join("; "))
+            }
+            Self::Panic(text) => write!(f, "a reconcile panicked: {text}"),
             Self::Forbidden(request) => {
                 write!(f, "the operator lacks the permission for {request}")
             }
@@ -223,6 +260,25 @@ impl std::fmt::Display for Problem {
                     objects.join(", ")
                 )
             }
+        }
+    }
+}
+
+impl ComparedState {
+    /// Returns the state that a problem is about; `None` for a problem that is not about states.
+    pub(crate) fn of(problem: &Problem) -> Option<Self> {
+        match problem {
+            Problem::WrongState { than, .. } => Some(*than),
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the state in a sentence.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Undisturbed => "the undisturbed run",
+            Self::CreatedChanged => "a run that creates the object with the changed field",
+            Self::BeforeChange => "the state before the change",
         }
     }
 }
@@ -260,6 +316,7 @@ mod tests {
         });
         Problem::WrongState {
             quiet_step: None,
+            than: ComparedState::Undisturbed,
             differences: differences.collect(),
         }
     }

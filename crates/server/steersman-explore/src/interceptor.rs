@@ -422,6 +422,8 @@ impl Interceptor {
     fn pass(&self, request: &OperatorRequest) -> Arrival {
         let reads = matches!(request.verb, RequestVerb::List | RequestVerb::Watch);
         match self.as_of {
+            // A streaming list has the newest state, and a server that lags may be one that does not offer it.
+            Some(_) if request.is_streaming_list => Arrival::Refuse(422),
             Some(revision) if reads && request.may_be_stale => Arrival::PassAsOf(revision),
             _ => Arrival::Pass,
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::finding::Problem;
+use crate::finding::{ComparedState, Problem};
 use crate::object_id::{ObjectId, ObjectMap};
 use crate::reference::Reference;
 use crate::scenario::Scenario;
@@ -18,6 +18,8 @@ pub struct Judge {
     reference: Option<Arc<Reference>>,
     /// The first value of each constant field that was set, by object and path.
     constants: BTreeMap<(ObjectId, String), ConstantField>,
+    /// Whether the world tries another desired state.
+    is_of_desired_state: bool,
     /// The uids of the objects that the operator itself deleted.
     deleted: BTreeSet<String>,
     /// The namespace that a perturbation deleted.
@@ -44,10 +46,19 @@ impl Judge {
             scenario: scenario.clone(),
             reference,
             constants: BTreeMap::new(),
+            is_of_desired_state: false,
             deleted: BTreeSet::new(),
             deleted_namespace: None,
             problems: Vec::new(),
         }
+    }
+
+    /// Judges a world with another desired state: rules of the end do not hold there, and a new object may have other values
+    /// of constant fields than the one that the operator deleted, because the change may be a reason to replace it.
+    #[must_use]
+    pub fn of_desired_state(mut self) -> Self {
+        self.is_of_desired_state = true;
+        self
     }
 
     /// Returns whether [`after_write`](Self::after_write) needs the list of all objects.
@@ -77,7 +88,7 @@ impl Judge {
             if let Some(before) = &change.before {
                 let is_deleted =
                     |object: &Value| !object["metadata"]["deletionTimestamp"].is_null();
-                if change.after.as_ref().is_none_or(is_deleted) {
+                if !self.is_of_desired_state && change.after.as_ref().is_none_or(is_deleted) {
                     self.deleted.insert(uid_of(before));
                 }
             }
@@ -121,10 +132,15 @@ impl Judge {
     }
 
     /// Returns what is wrong with the objects when the operator is quiet: at the quiet step with this number, from 0, or,
-    /// with `None`, at the end. Empty if all is as it must be. The operator may still get there, so a driver asks again
-    /// each time the operator is quiet.
+    /// with `None`, at the end. Rules see all `objects`, and those that are `compared` must be the reference's. Empty if all
+    /// is as it must be. The operator may still get there, so a driver asks again each time the operator is quiet.
     #[must_use]
-    pub fn wrong_when_quiet(&self, quiet_step: Option<usize>, objects: &ObjectMap) -> Vec<Problem> {
+    pub fn wrong_when_quiet(
+        &self,
+        quiet_step: Option<usize>,
+        objects: &ObjectMap,
+        compared: &ObjectMap,
+    ) -> Vec<Problem> {
         let mut wrong = Vec::new();
         if let Some(namespace) = &self.deleted_namespace {
             let is_left = |id: &&ObjectId| {
@@ -139,7 +155,7 @@ impl Judge {
         }
         let all = Value::Array(objects.values().cloned().collect());
         let rules = &self.scenario.rules;
-        let finally = if quiet_step.is_none() {
+        let finally = if quiet_step.is_none() && !self.is_of_desired_state {
             rules.finally.as_slice()
         } else {
             &[]
@@ -164,11 +180,12 @@ impl Judge {
             None => states.last(),
         });
         let differences = expected
-            .map(|expected| expected.differences(objects))
+            .map(|expected| expected.differences(compared))
             .unwrap_or_default();
         if !differences.is_empty() {
             wrong.push(Problem::WrongState {
                 quiet_step,
+                than: ComparedState::Undisturbed,
                 differences,
             });
         }

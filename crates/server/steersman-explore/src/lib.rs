@@ -13,24 +13,32 @@
 //! # Reading order
 //!
 //! - `object_id` and `request` have the words for objects and requests.
-//! - `field_path` and `rule` read the parts of rules, and `perturbation` the names of perturbations.
-//! - `scenario` has the words of a scenario, and `scenario_file` reads its file.
-//! - `world_event` has the log of a world, and `finding` what can be wrong.
+//! - `field_path` is the path of a field; `field_pattern` and `rule` read the parts of rules, and `perturbation` the names
+//!   of perturbations.
+//! - `scenario` has the words of a scenario, `scenario_file` reads its file, and `desired` finds other desired states of its
+//!   objects.
+//! - `world_event` has what happens in a world, `request_log` compares the requests of two worlds, and `finding` has what can
+//!   be wrong.
 //! - `story` tells a finding as text, and `report` prints a whole exploration for a terminal, a browser and CI systems.
 //! - `state` learns the states of the reference, and compares those of other worlds.
 //! - `points` finds the points of the reference, and the perturbations that fit; `reference` holds points and states.
-//! - `interceptor` decides about the requests of one world, `judge` about its problems, and `campaign` about all worlds.
+//! - `interceptor` decides about the requests of one world, and `judge` about its problems.
+//! - `world_order` and `campaign_result` have the words for the worlds to run and for what they find, and `campaign`
+//!   decides about all worlds.
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 
 mod object_id;
 mod request;
 mod field_path;
+mod field_pattern;
 mod perturbation;
 mod rule;
 mod scenario;
 mod scenario_file;
+mod desired;
 mod world_event;
+mod request_log;
 mod finding;
 mod story;
 mod report;
@@ -39,24 +47,26 @@ mod points;
 mod reference;
 mod interceptor;
 mod judge;
+mod world_order;
+mod campaign_result;
 mod campaign;
 
-pub use campaign::{
-    Campaign, CampaignOptions, CampaignProgress, CampaignResult, NextWorld, WorldOrder, WorldResult,
-};
-pub use field_path::FieldPattern;
-pub use finding::{Finding, Problem, StateDifference};
+pub use campaign::{Campaign, CampaignOptions, NextWorld};
+pub use campaign_result::{CampaignProgress, CampaignResult};
+pub use field_pattern::FieldPattern;
+pub use finding::{ComparedState, FieldChange, Finding, Problem, StateDifference};
 pub use interceptor::{Arrival, Departure, Interceptor, Ruling, WorldAction};
 pub use judge::Judge;
 pub use object_id::{ObjectId, ObjectMap};
 pub use perturbation::{ParsePerturbationError, Perturbation, PerturbationKind};
 pub use points::{Point, PointCounter, Polling, ReferencePoints, ReferenceWrite};
 pub use reference::Reference;
-pub use report::{ExploreReport, PointOutcome, PointReport};
+pub use report::{DesiredReport, ExploreReport, PointOutcome, PointReport};
 pub use request::{OperatorRequest, RequestVerb};
 pub use rule::Rule;
-pub use scenario::{IgnoredPart, KindField, Scenario, ScenarioRules, Step};
+pub use scenario::{DesiredFields, IgnoredPart, KindField, Scenario, ScenarioRules, Step};
 pub use scenario_file::{FileStep, ScenarioFile, ScenarioFileError};
 pub use state::Expected;
 pub use story::tell;
 pub use world_event::{ObjectChange, WorldEvent, WorldEventKind};
+pub use world_order::{ComparedObjects, WorldOrder, WorldResult};

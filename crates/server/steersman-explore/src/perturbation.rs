@@ -38,6 +38,8 @@ pub enum PerturbationKind {
     NamespaceDeleted,
     /// The operator is restarted when all is settled; it must write nothing.
     SettledRestart,
+    /// A user changes one field of a custom resource, as its schema allows, and changes it back.
+    DesiredState,
 }
 
 /// A perturbation of one world. Its name, such as `refuse@3:409`, parses again.
@@ -45,8 +47,8 @@ pub enum PerturbationKind {
 pub struct Perturbation {
     /// The kind, which says what happens.
     pub kind: PerturbationKind,
-    /// The number of the write or read of the reference at which the perturbation happens, from 1; 0 for a perturbation
-    /// of the whole world.
+    /// The number of the write or read of the reference at which the perturbation happens, or the number of the changed
+    /// field, from 1; 0 for a perturbation of the whole world.
     pub at: usize,
     /// The code of [`PerturbationKind::Refuse`], or by how many revisions the state of
     /// [`PerturbationKind::StaleRestart`] is older; otherwise 0.
@@ -62,7 +64,7 @@ pub struct ParsePerturbationError {
 }
 
 /// Each kind with its name and the form of its point.
-const KINDS: [(PerturbationKind, &str, PointForm); 16] = [
+const KINDS: [(PerturbationKind, &str, PointForm); 17] = [
     (
         PerturbationKind::CrashBeforeWrite,
         "crash-before-write",
@@ -122,6 +124,11 @@ const KINDS: [(PerturbationKind, &str, PointForm); 16] = [
         PerturbationKind::SettledRestart,
         "settled-restart",
         PointForm::World,
+    ),
+    (
+        PerturbationKind::DesiredState,
+        "desired-state",
+        PointForm::Number,
     ),
 ];
 
@@ -211,12 +218,25 @@ impl Perturbation {
         self
     }
 
-    /// Parses names that are joined by `+`, as those of a pair.
+    /// Parses names that are joined by `+`, as those of a pair; `reference` is the name of an undisturbed world, and has
+    /// no perturbation.
     ///
     /// # Errors
-    /// Fails for the first name that is not one of a perturbation.
+    /// Fails for the first name that is not one of a perturbation, and for a desired state beside others.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, ParsePerturbationError> {
-        text.split('+').map(|one| one.trim().parse()).collect()
+        if text.trim() == REFERENCE {
+            return Ok(Vec::new());
+        }
+        let all: Result<Vec<Self>, _> = text.split('+').map(|one| one.trim().parse()).collect();
+        let all = all?;
+        let is_desired = |one: &Self| one.kind == PerturbationKind::DesiredState;
+        if all.len() > 1 && all.iter().any(is_desired) {
+            return Err(ParsePerturbationError {
+                text: text.to_owned(),
+                why: "a desired-state is tried alone".to_owned(),
+            });
+        }
+        Ok(all)
     }
 }
 
@@ -303,6 +323,7 @@ mod tests {
         }
         let pair = Perturbation::parse_all("lost-answer@2 + refuse@3:409").unwrap();
         assert_eq!(join(&pair), "lost-answer@2+refuse@3:409");
+        assert_eq!(Perturbation::parse_all(&join(&[])), Ok(Vec::new()));
     }
 
     #[test]
@@ -316,6 +337,8 @@ mod tests {
             let error = text.parse::<Perturbation>().unwrap_err().to_string();
             assert_eq!(error, format!("{text:?} is no perturbation: {why}"));
         }
+        let error = Perturbation::parse_all("desired-state@1+throttled").unwrap_err();
+        assert!(error.to_string().contains("is tried alone"), "{error}");
         let error = PerturbationKind::parse("crash").unwrap_err().to_string();
         assert!(
             error.contains("the kinds are crash-before-write, "),

@@ -54,7 +54,8 @@ pub struct ReferencePoints {
     pub reads: Vec<Point>,
     /// Whether the operator requests Leases, as in leader election.
     pub elects: bool,
-    /// Whether the operator lists or watches with `resourceVersion=0`, which a lagging server may answer with an old state.
+    /// Whether the operator lists or watches with `resourceVersion=0`, which a lagging server may answer with an old state,
+    /// or begins with streaming lists, which such a server need not offer.
     pub may_be_stale: bool,
     /// Whether a webhook configuration exists.
     pub has_webhooks: bool,
@@ -115,14 +116,27 @@ impl PointCounter {
 }
 
 impl ReferencePoints {
-    /// Returns the point of a perturbation; `None` for one of the whole world, and if the reference has no such request.
+    /// Returns the point of a perturbation; `None` for one that happens at no request, and if
+    /// the reference has no such request.
     #[must_use]
     pub fn point(&self, perturbation: &Perturbation) -> Option<&Point> {
         let at = perturbation.at.checked_sub(1)?;
+        if perturbation.kind == PerturbationKind::DesiredState {
+            return None;
+        }
         if perturbation.kind.is_at_read() {
             return self.reads.get(at);
         }
         self.writes.get(at).map(|write| &write.point)
+    }
+
+    /// Returns what is known of the operator without its requests.
+    pub(crate) fn without_requests(&self) -> Self {
+        Self {
+            writes: Vec::new(),
+            reads: Vec::new(),
+            ..*self
+        }
     }
 
     /// Returns the perturbations that fit, ordered by their points, so that an exploration with a budget tries each
@@ -141,7 +155,8 @@ impl ReferencePoints {
                 PerturbationKind::NoWebhook if self.has_webhooks => {
                     all.push(Perturbation::of_world(kind))
                 }
-                PerturbationKind::NoWebhook => {}
+                // Desired states are no points of requests.
+                PerturbationKind::NoWebhook | PerturbationKind::DesiredState => {}
                 PerturbationKind::CrashAfterRead => {
                     all.extend((1..=self.reads.len()).map(|at| Perturbation::at(kind, at)));
                 }

@@ -1,5 +1,7 @@
 //! Machine: what undisturbed worlds of a scenario did, with which each other world is compared.
 
+use std::sync::Arc;
+
 use crate::object_id::ObjectMap;
 use crate::points::ReferencePoints;
 use crate::scenario::Scenario;
@@ -11,7 +13,9 @@ pub struct Reference {
     /// The points.
     pub points: ReferencePoints,
     /// The states that the operator reached: one for each step [`Quiet`](crate::Step::Quiet), and that of the end.
-    pub states: Vec<Expected>,
+    pub states: Vec<Arc<Expected>>,
+    /// Whether requests may fail although the operator is quiet, as they do in undisturbed worlds.
+    pub may_fail: bool,
 }
 
 impl Reference {
@@ -28,18 +32,23 @@ impl Reference {
                 .iter()
                 .filter_map(|states| states.get(at).cloned())
                 .collect();
-            Expected::learn(&runs, &scenario.rules)
+            Arc::new(Expected::learn(&runs, &scenario.rules))
         });
         Self {
             points,
             states: states.collect(),
+            may_fail: false,
         }
     }
 
     /// Describes the parts that differ from run to run, so that they are not compared.
     #[must_use]
     pub fn varying(&self) -> Vec<String> {
-        let mut all: Vec<String> = self.states.iter().flat_map(Expected::varying).collect();
+        let mut all: Vec<String> = self
+            .states
+            .iter()
+            .flat_map(|state| state.varying())
+            .collect();
         all.sort_unstable();
         all.dedup();
         all

@@ -9,7 +9,7 @@ mod timeline;
 mod html_story;
 mod html;
 
-pub use self::explore_report::{ExploreReport, PointOutcome, PointReport};
+pub use self::explore_report::{DesiredReport, ExploreReport, PointOutcome, PointReport};
 
 #[cfg(test)]
 mod tests;

@@ -46,6 +46,8 @@ pub struct OperatorRequest {
     /// Whether the request reads or watches from a version that the server may choose (`resourceVersion=0`), so that
     /// a server that lags may answer with an older state.
     pub may_be_stale: bool,
+    /// Whether the request is a streaming list: a watch that begins with all objects (`sendInitialEvents=true`).
+    pub is_streaming_list: bool,
 }
 
 /// Resources that an operator writes to coordinate its processes and to report, not to do its task: Leases and Events.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::field_path::FieldPattern;
+use crate::field_path::FieldPath;
+use crate::field_pattern::FieldPattern;
 use crate::object_id::ObjectId;
 use crate::perturbation::PerturbationKind;
 use crate::rule::Rule;
@@ -43,6 +44,17 @@ pub struct ScenarioRules {
     pub service_account: Option<(String, String)>,
     /// The kinds of perturbations to try; `None` for all that fit.
     pub perturbations: Option<Vec<PerturbationKind>>,
+    /// The fields that get other desired states.
+    pub desired_states: DesiredFields,
+}
+
+/// The fields of custom resources that get other desired states.
+#[derive(Debug, Clone, Default)]
+pub struct DesiredFields {
+    /// The fields that change, with all that is in them; empty for all fields.
+    pub only: Vec<KindField>,
+    /// Fields that do not change.
+    pub skip: Vec<KindField>,
 }
 
 /// A step of the user.
@@ -108,7 +120,34 @@ impl Default for ScenarioRules {
             replicas: 1,
             service_account: None,
             perturbations: None,
+            desired_states: DesiredFields::default(),
         }
+    }
+}
+
+impl ScenarioRules {
+    /// Returns whether perturbations of a kind are tried.
+    pub(crate) fn tries(&self, kind: PerturbationKind) -> bool {
+        let kinds = self.perturbations.as_ref();
+        kinds.is_none_or(|kinds| kinds.contains(&kind))
+    }
+}
+
+impl DesiredFields {
+    /// Returns whether a change of an object changes a field that must not change, for instance because a field around it is
+    /// removed.
+    pub(crate) fn skip_differs(&self, kind: &str, before: &Value, after: &Value) -> bool {
+        let mut of_kind = self.skip.iter().filter(|one| one.kind == kind);
+        of_kind.any(|one| one.field.find(before) != one.field.find(after))
+    }
+
+    /// Returns whether a field of a kind gets other values.
+    pub(crate) fn allow(&self, kind: &str, path: &FieldPath) -> bool {
+        let covers = |all: &[KindField]| {
+            let mut of_kind = all.iter().filter(|one| one.kind == kind);
+            of_kind.any(|one| one.field.covers(path))
+        };
+        (self.only.is_empty() || covers(&self.only)) && !covers(&self.skip)
     }
 }
 
@@ -123,7 +162,8 @@ impl Scenario {
     }
 
     /// Returns whether the user applies an object, initially or in a step.
-    pub(crate) fn applies(&self, id: &ObjectId) -> bool {
+    #[must_use]
+    pub fn applies(&self, id: &ObjectId) -> bool {
         let of_steps = self.steps.iter().flat_map(Step::objects);
         self.initial
             .iter()
@@ -170,7 +210,7 @@ impl Scenario {
 }
 
 impl Step {
-    fn objects(&self) -> &[Value] {
+    pub(crate) fn objects(&self) -> &[Value] {
         match self {
             Self::Apply { objects, .. } => objects,
             _ => &[],
@@ -187,7 +227,7 @@ impl Step {
 }
 
 /// Compares identities; an applied object without a namespace is one of `default`.
-fn is_same(applied: &ObjectId, stored: &ObjectId) -> bool {
+pub(crate) fn is_same(applied: &ObjectId, stored: &ObjectId) -> bool {
     let namespace = |id: &ObjectId| match id.namespace.as_str() {
         "" => "default".to_owned(),
         name => name.to_owned(),

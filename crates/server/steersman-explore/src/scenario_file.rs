@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use steersman_apimachinery::{go, yaml};
 
-use crate::field_path::FieldPattern;
+use crate::field_pattern::FieldPattern;
 use crate::object_id::ObjectId;
 use crate::perturbation::PerturbationKind;
 use crate::rule::Rule;
-use crate::scenario::{IgnoredPart, KindField, ScenarioRules, Step};
+use crate::scenario::{DesiredFields, IgnoredPart, KindField, ScenarioRules, Step};
 
 /// A scenario as its file describes it: the objects are still names of files.
 #[derive(Debug)]
@@ -50,9 +50,9 @@ struct Members<'a> {
     known: &'a [&'a str],
 }
 
-const TOP: [&str; 11] = [
+const TOP: [&str; 12] = [
     "initial", "steps", "quiet", "patience", "always", "finally", "constant", "ignore", "replicas",
-    "serviceAccount", "perturbations",
+    "serviceAccount", "perturbations", "desiredStates",
 ];
 
 const STEPS: &str = "a step has one of the members apply, merge, delete, quiet and pass";
@@ -78,11 +78,7 @@ impl ScenarioFile {
             patience: file.duration("patience")?.unwrap_or(defaults.patience),
             always: file.list("always", rule)?,
             finally: file.list("finally", rule)?,
-            constant: file.list("constant", |place, value| {
-                let (kind, field) = kind_and_field(place, value)?;
-                let field = field.ok_or_else(|| mistake(place, "the member path is missing"))?;
-                Ok(KindField { kind, field })
-            })?,
+            constant: file.list("constant", kind_field)?,
             ignore: file.list("ignore", |place, value| {
                 let (kind, field) = kind_and_field(place, value)?;
                 Ok(IgnoredPart { kind, field })
@@ -94,6 +90,10 @@ impl ScenarioFile {
             service_account: match file.take("serviceAccount") {
                 None => None,
                 Some(value) => Some(service_account(value)?),
+            },
+            desired_states: match file.take("desiredStates") {
+                None => DesiredFields::default(),
+                Some(value) => desired_fields(value)?,
             },
             perturbations: match file.left.contains_key("perturbations") {
                 false => None,
@@ -295,6 +295,20 @@ fn kind_and_field(place: &str, value: Value) -> Parsed<(String, Option<FieldPatt
     Ok((kind, field))
 }
 
+fn kind_field(place: &str, value: Value) -> Parsed<KindField> {
+    let (kind, field) = kind_and_field(place, value)?;
+    let field = field.ok_or_else(|| mistake(place, "the member path is missing"))?;
+    Ok(KindField { kind, field })
+}
+
+fn desired_fields(value: Value) -> Parsed<DesiredFields> {
+    let mut members = Members::of("desiredStates", value, &["only", "skip"])?;
+    let only = members.list("only", kind_field)?;
+    let skip = members.list("skip", kind_field)?;
+    members.end()?;
+    Ok(DesiredFields { only, skip })
+}
+
 fn service_account(value: Value) -> Parsed<(String, String)> {
     let place = "serviceAccount";
     let mut members = Members::of(place, value, &["namespace", "name"])?;
@@ -387,6 +401,9 @@ ignore:
 replicas: 2
 serviceAccount: {namespace: shop, name: operator}
 perturbations: [refuse, missed]
+desiredStates:
+  only: [{kind: Site, path: spec}]
+  skip: [{kind: Site, path: spec.template}]
 ";
 
     #[test]
@@ -428,6 +445,8 @@ perturbations: [refuse, missed]
         let account = ("shop".to_owned(), "operator".to_owned());
         assert_eq!(rules.service_account, Some(account));
         assert_eq!(rules.perturbations.unwrap().len(), 2);
+        let fields = rules.desired_states;
+        assert_eq!((fields.only.len(), fields.skip.len()), (1, 1));
     }
 
     #[test]
@@ -455,7 +474,7 @@ perturbations: [refuse, missed]
             ),
             (
                 "initial: [a]\nstep: []",
-                "the file: there is no member step; the members are initial, steps, quiet, patience, always, finally, constant, ignore, replicas, serviceAccount, perturbations",
+                "the file: there is no member step; the members are initial, steps, quiet, patience, always, finally, constant, ignore, replicas, serviceAccount, perturbations, desiredStates",
             ),
             (
                 "steps: [{apply: 3}]",
@@ -492,6 +511,10 @@ perturbations: [refuse, missed]
             (
                 "initial: [a]\nconstant: [{kind: Secret}]",
                 "constant[0]: the member path is missing",
+            ),
+            (
+                "initial: [a]\ndesiredStates: {skip: [{kind: Site}]}",
+                "desiredStates.skip[0]: the member path is missing",
             ),
             (
                 "initial: [a]\nignore: [{kind: Pod, path: a..b}]",

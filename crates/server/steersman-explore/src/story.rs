@@ -38,7 +38,7 @@ pub fn tell(finding: &Finding, again: &str) -> String {
 
 /// Returns the problem of a finding as one sentence, without a full stop and without values of Secrets.
 pub(crate) fn sentence_of(finding: &Finding) -> String {
-    sentence(&finding.problem, &SecretValues::of(finding))
+    sentence(finding, &SecretValues::of(finding))
 }
 
 /// Returns the story of a finding.
@@ -71,7 +71,7 @@ pub(crate) fn story_of(finding: &Finding, again: &str) -> Story {
     sections.retain(|section| !section.blocks.is_empty());
     Story {
         name: finding.name(),
-        sentence: sentence(&finding.problem, &known),
+        sentence: sentence(finding, &known),
         sections,
     }
 }

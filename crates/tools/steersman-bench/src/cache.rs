@@ -3,7 +3,7 @@
 //! Each figure comes from a new process with the system's allocator that does no other work; the
 //! server is a separate process.
 
-mod words;
+pub(crate) mod words;
 mod reads;
 mod running;
 mod peers;
@@ -17,6 +17,7 @@ pub(crate) mod port;
 mod latency;
 mod outage;
 mod unseen;
+mod explored;
 pub(crate) mod load;
 pub(crate) mod steady;
 pub(crate) mod role;

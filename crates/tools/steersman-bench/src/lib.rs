@@ -16,6 +16,7 @@
 //!   allocator: `cache::storm` reconciles all objects once, beside kube-runtime's controller, `cache::latency` measures
 //!   the time from a change to its reconcile, and `cache::outage` the time until a deletion during an outage is seen.
 //! - `build` measures the compiler, beside the operator in the folder `kube-operator`.
+//! - `explore` measures explorations, in this process and by the program `steersman-apiserver explore`.
 
 mod process;
 mod stops;
@@ -29,6 +30,7 @@ mod world;
 pub mod micro;
 mod cache;
 mod build;
+mod explore;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,6 +83,12 @@ enum Measurement {
     },
     /// The compiler: the command, an example, a new operator beside one on kube-runtime.
     Build,
+    /// Explorations: worlds per second, and what a world costs.
+    Explore {
+        /// The program `steersman-apiserver`, to measure its worlds, too.
+        #[arg(long, value_name = "FILE")]
+        program: Option<PathBuf>,
+    },
     /// The role of a process in a measurement of the server.
     #[command(hide = true)]
     Role {
@@ -124,6 +132,9 @@ pub fn run() -> ExitCode {
         Measurement::Options(asked) => print_figures(within(asked, quick, cache::options::measure)),
         Measurement::Scaling(asked) => print_figures(within(asked, quick, cache::scaling::measure)),
         Measurement::Build => print_figures(build::measure(quick)),
+        Measurement::Explore { program } => {
+            print_figures(explore::measure(quick, program.as_deref()))
+        }
         Measurement::Role { role } => server::role::play(&role),
         Measurement::Client { role } => cache::role::play(&role),
     };

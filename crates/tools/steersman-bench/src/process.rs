@@ -2,7 +2,7 @@
 
 use std::env::consts::EXE_SUFFIX;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -29,13 +29,7 @@ impl Actor {
 
     /// Starts a client of cache measurements, with the system's allocator.
     pub(crate) fn client(role: &impl Serialize) -> BenchResult<Self> {
-        let own = std::env::current_exe()?;
-        let program = own.with_file_name(format!("steersman-bench-client{EXE_SUFFIX}"));
-        if !program.exists() {
-            let program = program.display();
-            return Err(format!("{program} is missing: build all of steersman-bench").into());
-        }
-        Self::of(&program, "client", role)
+        Self::of(&client_program()?, "client", role)
     }
 
     fn of(program: &Path, part: &str, role: &impl Serialize) -> BenchResult<Self> {
@@ -89,6 +83,17 @@ impl Actor {
             Err(format!("a process of the benchmark ended with {status}").into())
         }
     }
+}
+
+/// Returns the path of the program with the system's allocator.
+pub(crate) fn client_program() -> BenchResult<PathBuf> {
+    let own = std::env::current_exe()?;
+    let program = own.with_file_name(format!("steersman-bench-client{EXE_SUFFIX}"));
+    if !program.exists() {
+        let program = program.display();
+        return Err(format!("{program} is missing: build all of steersman-bench").into());
+    }
+    Ok(program)
 }
 
 /// Measures several times, and prints the number of each run to the terminal.

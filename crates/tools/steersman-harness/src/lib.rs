@@ -117,7 +117,7 @@ mod operator_test;
 
 pub use definition_check::{InvalidCrd, RuleCost, check_definition};
 pub use error::HarnessError;
-pub use explore::{ExploreReport, PerturbationKind, Scenario};
+pub use explore::{DesiredReport, ExploreReport, PerturbationKind, PointOutcome, Scenario};
 pub use explore_failure::ExploreFailure;
 pub use external::External;
 pub use operator_test::OperatorTest;

@@ -54,3 +54,12 @@ pub enum ExploreError {
         output: String,
     },
 }
+
+impl ExploreError {
+    /// Returns whether the server refused an object or a step of the user. A shorter scenario, or another desired state, may
+    /// be one that no server accepts.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Initial { .. } | Self::Step { .. })
+    }
+}

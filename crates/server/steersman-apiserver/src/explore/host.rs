@@ -46,11 +46,25 @@ pub trait OperatorHost: Send + Sync {
     /// Returns the last lines that a process printed.
     fn output(&self, process: usize) -> Vec<String>;
 
+    /// Returns how the reconciles of the running processes end. Default: unknown, which counts as without problems.
+    fn reconciles(&self) -> ReconcileOutcomes {
+        ReconcileOutcomes::default()
+    }
+
     /// Lists the records that the operator keeps outside of the cluster, as objects. They are compared with those of the
     /// reference like the objects of the server. Default: none.
     fn records(&self) -> Vec<Value> {
         Vec::new()
     }
+}
+
+/// How the reconciles of an operator end, as far as its host can see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReconcileOutcomes {
+    /// The requests of which the last reconcile failed, each with its error.
+    pub failing: Vec<String>,
+    /// The texts of panics.
+    pub panics: Vec<String>,
 }
 
 /// The end of a process that was not killed.

@@ -10,6 +10,10 @@ pub(super) fn refusal(code: u16, request: &OperatorRequest) -> Status {
             "Conflict",
             "the object has been modified; please apply your changes to the latest version and try again",
         ),
+        422 if request.is_streaming_list => (
+            "Invalid",
+            "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+        ),
         422 => ("Invalid", "the object is invalid"),
         429 => (
             "TooManyRequests",

@@ -22,6 +22,24 @@ const MERGE: &str = "application/merge-patch+json";
 
 /// Applies an object.
 pub(super) async fn apply(server: &ApiServer, object: &Value) -> Result<(), Box<Status>> {
+    apply_with(server, object, "").await
+}
+
+/// Tries the applies of a step, and stores nothing.
+pub(super) async fn try_step(server: &ApiServer, step: &Step) -> Result<(), Box<Status>> {
+    if let Step::Apply { objects, .. } = step {
+        for object in objects {
+            apply_with(server, object, "&dryRun=All").await?;
+        }
+    }
+    Ok(())
+}
+
+async fn apply_with(
+    server: &ApiServer,
+    object: &Value,
+    parameter: &str,
+) -> Result<(), Box<Status>> {
     let mut object = object.clone();
     let version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
     let mut id = ObjectId::of(&object);
@@ -29,7 +47,7 @@ pub(super) async fn apply(server: &ApiServer, object: &Value) -> Result<(), Box<
     if !id.namespace.is_empty() {
         object["metadata"]["namespace"] = Value::from(id.namespace);
     }
-    let path = format!("{path}?fieldManager={NAME}&force=true");
+    let path = format!("{path}?fieldManager={NAME}&force=true{parameter}");
     send(server, Method::PATCH, &path, APPLY, object.to_string()).await
 }
 

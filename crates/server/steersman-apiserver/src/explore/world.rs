@@ -1,23 +1,25 @@
 //! Driver: runs one world from its initial objects to its last problem.
 
-use std::collections::BTreeSet;
+mod settling;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::Value;
 use steersman_explore::{
-    Interceptor, Judge, ObjectId, ObjectMap, PerturbationKind, Polling, Problem, Step,
-    WorldEventKind, WorldOrder, WorldResult,
+    ComparedObjects, Interceptor, Judge, ObjectId, ObjectMap, PerturbationKind, Polling, Problem,
+    Step, WorldEventKind, WorldOrder, WorldResult,
 };
 
 use tokio::task::JoinSet;
 
+use self::settling::Settled;
 use super::error::ExploreError;
 use super::host::OperatorHost;
 use super::user;
 use super::world_core::{RESTARTS, WorldCore, WorldInterceptor};
-use super::world_state::{ProcessStart, WorldState};
+use super::world_state::WorldState;
 use crate::server::ApiServer;
 
 /// The pause before the user tries a step again that failed because a webhook did not answer.
@@ -30,28 +32,19 @@ const LONGEST_START: Duration = Duration::from_secs(30);
 /// The time for a first poll, in quiet times.
 const FIRST_POLL: u32 = 10;
 
+/// The code of an object that breaks its schema.
+const INVALID: u16 = 422;
+
 /// A running world.
 struct World {
     core: Arc<WorldCore>,
     order: WorldOrder,
     /// The objects at each quiet step, and at the end.
     states: Mutex<Vec<ObjectMap>>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum QuietWait {
-    Quiet,
-    TooLate,
-    /// The operator cannot become quiet, because of a problem that is noted.
-    Broken,
-}
-
-/// The end of the wait for the state of the reference.
-#[derive(Debug)]
-enum Settled {
-    AsExpected,
-    /// Not as expected, or not quiet. Problems that are noted already are not among these.
-    Wrong(Vec<Problem>),
+    /// The numbers of the steps that the server refused.
+    refused: Mutex<Vec<usize>>,
+    /// The requests of which the last reconcile had failed when the operator was quiet.
+    failing: Mutex<Vec<String>>,
 }
 
 /// Runs a world: creates the initial objects, starts the operator, does the steps of the user, waits until all is as in the
@@ -72,11 +65,20 @@ pub async fn run_world(
     for object in order.scenario.initial.iter() {
         create_initial(&server, object).await?;
     }
+    if order.compares == ComparedObjects::Created && order.reference.is_none() {
+        try_steps(&server, &order.scenario.steps).await?;
+    }
     let points = order.reference.as_ref().map(|reference| &reference.points);
     let (interceptor, actions) = Interceptor::new(&order.perturbations, points);
-    let judge = Judge::new(&order.scenario, order.reference.clone());
+    let mut judge = Judge::new(&order.scenario, order.reference.clone());
+    if order.compares == ComparedObjects::Created {
+        judge = judge.of_desired_state();
+    }
     let mut state = WorldState::new(interceptor, judge);
     state.must_poll = points.is_none_or(|points| points.polling == Polling::Repeats);
+    state
+        .leases
+        .expect(points.is_some_and(|points| points.elects));
     let core = Arc::new(WorldCore::new(server, host, order.scenario.clone(), state));
     core.server
         .set_interceptor(Some(Arc::new(WorldInterceptor(Arc::clone(&core)))));
@@ -92,17 +94,22 @@ pub async fn run_world(
         let core = Arc::clone(&core);
         async move { core.follow_exits(is_permitted).await }
     });
-    let states = Mutex::default();
     let world = World {
         core,
         order,
-        states,
+        states: Mutex::default(),
+        refused: Mutex::default(),
+        failing: Mutex::default(),
     };
     let done = world.run().await;
     exits.abort_all();
     world.core.kill_all().await;
     world.core.server.set_interceptor(None);
-    let at_end = done?;
+    let at_end = match done {
+        // Another desired state may be why the operator no longer answers the calls of its webhooks.
+        Err(ExploreError::Step { .. }) if world.has_problems() => Vec::new(),
+        done => done?,
+    };
     Ok(world.finish(at_end))
 }
 
@@ -118,6 +125,29 @@ async fn create_initial(server: &ApiServer, object: &Value) -> Result<(), Explor
         object: ObjectId::of(object).to_string(),
         source,
     })
+}
+
+/// Looks for a desired state that the schema of its kind refuses, before the operator takes its time to start.
+async fn try_steps(server: &ApiServer, steps: &[Step]) -> Result<(), ExploreError> {
+    let mut objects = server.objects().into_iter();
+    if objects.any(|object| object["kind"] == "MutatingWebhookConfiguration") {
+        // The operator may complete what its users leave out.
+        return Ok(());
+    }
+    for (at, step) in steps.iter().enumerate() {
+        match user::try_step(server, step).await {
+            Err(source) if source.code == INVALID => {
+                return Err(ExploreError::Step {
+                    number: at + 1,
+                    step: step.to_string(),
+                    source,
+                });
+            }
+            // Other refusals may come from what does not exist yet.
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether a perturbation is a reason for a correct operator to end: it lost its lease.
@@ -148,6 +178,11 @@ impl World {
                 continue;
             }
             self.step(number + 1, step).await?;
+            let is_refused = !self.refused.lock().is_empty();
+            if is_refused && self.order.compares == ComparedObjects::Created {
+                // The states that follow are those of other desired states than the reference has.
+                return Ok(Vec::new());
+            }
         }
         let settled = self.settle(None).await;
         let restarts = self
@@ -175,6 +210,11 @@ impl World {
             1
         };
         rules.quiet * times
+    }
+
+    fn has_problems(&self) -> bool {
+        self.order.compares == ComparedObjects::Created
+            && self.core.state.lock().judge.has_problems()
     }
 
     /// Returns whether waiting is useless: an undisturbed world has a problem already, or no process runs any more.
@@ -285,6 +325,7 @@ impl World {
                 source,
             }),
             Err(status) => {
+                self.refused.lock().push(number);
                 let refused = format!("is refused with {}: {}", status.code, status.message);
                 self.core.tell(WorldEventKind::User(refused));
                 Ok(())
@@ -292,178 +333,26 @@ impl World {
         }
     }
 
-    /// Waits until the operator is quiet in a state that is as it must be, at a quiet step or at the end. Returns what is
-    /// wrong then.
-    async fn settle(&self, quiet_step: Option<usize>) -> Settled {
-        let patience = self.order.scenario.rules.patience;
-        let mut limit = self.core.now() + patience;
-        let mut changed = self.core.changed.subscribe();
-        loop {
-            match self.wait_until_quiet(limit).await {
-                QuietWait::Quiet => {}
-                // What is held back may be what the operator waits for.
-                QuietWait::TooLate if self.release_held().await => {
-                    limit = self.core.now() + patience;
-                    continue;
-                }
-                QuietWait::TooLate => {
-                    self.note_not_quiet();
-                    // The state of a busy operator says nothing.
-                    return Settled::Wrong(Vec::new());
-                }
-                QuietWait::Broken => return Settled::Wrong(Vec::new()),
-            }
-            self.core.tell(WorldEventKind::Quiet);
-            if self.release_held().await {
-                limit = self.core.now() + patience;
-                continue;
-            }
-            let state = || (self.core.server.revision(), self.core.host.records());
-            // Read first: a change while the state is judged is a reason to judge again.
-            let before = state();
-            let objects = self.objects();
-            let wrong = self
-                .core
-                .state
-                .lock()
-                .judge
-                .wrong_when_quiet(quiet_step, &objects);
-            if wrong.is_empty() {
-                self.states.lock().push(objects);
-                return Settled::AsExpected;
-            }
-            // The operator may still get there, for instance after a backoff: waits for its next change.
-            while state() == before {
-                let limit = self.limit(limit);
-                if self.core.now() >= limit || self.is_broken() {
-                    return Settled::Wrong(wrong);
-                }
-                // Changes of the server itself, such as those of played controllers, and of records outside of the cluster
-                // wake no task.
-                let next = limit.min(self.core.now() + self.quiet_time());
-                self.wait(&mut changed, next).await;
-            }
-        }
-    }
-
-    /// Restarts all processes, and notes what they write although all is settled.
-    async fn restart_settled(&self) -> Result<(), ExploreError> {
-        let restarted = "the operator is restarted; nothing is left to do".to_owned();
-        self.core.tell(WorldEventKind::Perturbed(restarted));
-        let before = self.core.state.lock().changes.len();
-        let records = ObjectId::map(self.core.host.records());
-        self.core.kill_all().await;
-        for _ in 0..self.order.scenario.rules.replicas {
-            self.core.start_process().await?;
-        }
-        let limit = self.core.now() + self.order.scenario.rules.patience;
-        if self.wait_until_quiet(limit).await == QuietWait::TooLate {
-            self.note_not_quiet();
-        }
-        let mut state = self.core.state.lock();
-        let mut writes = state.changes.get(before..).unwrap_or_default().to_vec();
-        let after = ObjectId::map(self.core.host.records());
-        let all: BTreeSet<&ObjectId> = records.keys().chain(after.keys()).collect();
-        let changed = all
-            .into_iter()
-            .filter(|id| records.get(id) != after.get(id));
-        writes.extend(changed.map(|id| format!("change {id}, outside of the cluster")));
-        if !writes.is_empty() {
-            state.judge.note(Problem::SettledWrites(writes));
-        }
-        Ok(())
-    }
-
-    /// Lets arrive what perturbations hold back. Returns whether anything was held back.
-    async fn release_held(&self) -> bool {
-        let actions = self.core.state.lock().interceptor.become_quiet();
-        let held = !actions.is_empty();
-        self.core.act(actions).await;
-        held
-    }
-
-    /// Returns when patience ends, at `limit` at the earliest: patience begins when the processes have started.
-    fn limit(&self, limit: Duration) -> Duration {
-        let patience = self.order.scenario.rules.patience;
-        let state = self.core.state.lock();
-        match state.start() {
-            ProcessStart::Starting(since) => limit.max(since + patience.max(LONGEST_START)),
-            ProcessStart::Started(at) => limit.max(at + patience),
-            ProcessStart::None => limit,
-        }
-    }
-
-    async fn wait_until_quiet(&self, limit: Duration) -> QuietWait {
-        let quiet = self.quiet_time();
-        let mut changed = self.core.changed.subscribe();
-        loop {
-            if self.core.state.lock().never_waits() {
-                return QuietWait::TooLate;
-            }
-            if self.is_broken() {
-                return QuietWait::Broken;
-            }
-            let limit = self.limit(limit);
-            let (quiet_at, idle_at) = {
-                let state = self.core.state.lock();
-                let idle = state.idle_since().filter(|_| !state.is_displaced());
-                (
-                    state.quiet_since().map(|since| since + quiet),
-                    idle.map(|since| since + quiet),
-                )
-            };
-            let now = self.core.now();
-            if quiet_at.is_some_and(|at| at <= now) {
-                return QuietWait::Quiet;
-            }
-            if now >= limit {
-                // An operator that polls no more has nothing to do.
-                return match idle_at {
-                    Some(at) if at <= now => QuietWait::Quiet,
-                    _ => QuietWait::TooLate,
-                };
-            }
-            self.wait(&mut changed, quiet_at.unwrap_or(limit).min(limit))
-                .await;
-        }
-    }
-
-    /// Lets time pass, unless the operator never waits.
-    async fn pass(&self, time: Duration) {
-        let until = self.core.now() + time;
-        let mut changed = self.core.changed.subscribe();
-        while self.core.now() < until && !self.core.state.lock().never_waits() {
-            self.wait(&mut changed, until).await;
-        }
-    }
-
-    /// Waits until something happens, at most until a time.
-    async fn wait(&self, changed: &mut tokio::sync::watch::Receiver<u64>, until: Duration) {
-        tokio::select! {
-            // The sender lives as long as the core, so waiting cannot fail.
-            _ = changed.changed() => {}
-            () = tokio::time::sleep_until(self.core.instant(until)) => {}
-        }
-    }
-
-    fn note_not_quiet(&self) {
-        let mut state = self.core.state.lock();
-        let mut writes = state.writes.clone();
-        if state.quiet_since().is_none() {
-            writes.push("the operator has not watched since its last start".to_owned());
-        }
-        state.judge.note_not_quiet(&writes);
-    }
-
-    /// Returns the objects of the server but for those of the server itself, which differ from world to world.
-    fn objects(&self) -> ObjectMap {
+    /// Returns all objects but those of the server itself, which differ from world to world, and those that are compared.
+    fn objects(&self) -> (ObjectMap, ObjectMap) {
         let mut objects = self.core.objects();
         objects.retain(|object| !is_of_server(object));
-        ObjectId::map(objects)
+        let objects = ObjectId::map(objects);
+        let mut compared = objects.clone();
+        if self.order.compares == ComparedObjects::Created {
+            let records = ObjectId::map(self.core.host.records());
+            let state = self.core.state.lock();
+            compared.retain(|id, _| {
+                state.created.contains(id)
+                    || self.order.scenario.applies(id)
+                    || records.contains_key(id)
+            });
+        }
+        (objects, compared)
     }
 
     fn finish(self, at_end: Vec<Problem>) -> WorldResult {
-        let objects = self.objects();
+        let (objects, _) = self.objects();
         let kinds = [
             "ValidatingWebhookConfiguration",
             "MutatingWebhookConfiguration",
@@ -479,6 +368,8 @@ impl World {
             events: std::mem::take(&mut state.events),
             points,
             states: self.states.into_inner(),
+            refused: self.refused.into_inner(),
+            failing: self.failing.into_inner(),
             is_reached: state.interceptor.has_happened(),
             time: self.core.now(),
         }

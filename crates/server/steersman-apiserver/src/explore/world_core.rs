@@ -361,7 +361,9 @@ impl RequestInterceptor for WorldInterceptor {
         match ruling.verdict {
             Arrival::Pass | Arrival::PassAsOf(_) => {}
             Arrival::Refuse(code) => {
-                core.note(&request, number, None, None);
+                // A refused write was not carried out, and a refused read was answered.
+                let answered = (!request.verb.is_write()).then_some(code);
+                core.note(&request, number, answered, None);
                 return ArrivalDecision::Refuse(Box::new(refusal(code, &request)));
             }
             Arrival::Drop => {
@@ -376,7 +378,7 @@ impl RequestInterceptor for WorldInterceptor {
                 }
             }
         }
-        let before = if request.is_write() {
+        let before = if request.verb.is_write() {
             core.object_of(&request)
         } else {
             None
@@ -407,7 +409,7 @@ impl RequestInterceptor for WorldInterceptor {
         let mut change = None;
         // A request that the interceptor refused was noted when it arrived.
         if let Some(CarriedOut { number, before, .. }) = carried_out {
-            if code < 400 && request.is_write() {
+            if code < 400 && request.verb.is_write() {
                 change = change_of(before, core.object_of(&request));
             }
             core.note(&request, number, Some(code), change.as_ref());

@@ -10,10 +10,15 @@ use steersman_explore::{
 };
 
 use super::host::ProcessEnd;
+use super::lease_holders::LeaseHolders;
 use crate::faults::{RequestRecord, Verb};
 
 /// The group that names the process of the operator that sent a request.
 const PROCESS: &str = "steersman:process:";
+
+/// How long after the creation of a Lease a leader may wait before it works: an elector of Steersman waits two retry periods,
+/// until a leader that does not know of the new Lease has noticed it.
+const LEASE_HOLD: Duration = Duration::from_secs(4);
 
 /// The maximum number of reads that the story keeps between two writes.
 const MOST_READS: usize = 40;
@@ -35,6 +40,8 @@ pub(super) struct WorldState {
     pub(super) writes: Vec<String>,
     /// The writes that changed an object, as texts.
     pub(super) changes: Vec<String>,
+    /// The objects that the operator created.
+    pub(super) created: BTreeSet<ObjectId>,
     /// The last change of each object by the operator, with the name of its resource.
     pub(super) last_changes: BTreeMap<ObjectId, (String, ObjectChange)>,
     /// Processes that run, and are not paused.
@@ -62,6 +69,9 @@ pub(super) struct WorldState {
     polled: BTreeSet<String>,
     /// Whether an operator has read the same twice since it was last active.
     has_polled: bool,
+    /// The processes that are paused.
+    paused: BTreeSet<usize>,
+    pub(super) leases: LeaseHolders,
     /// The process that is paused until another one has taken its Lease.
     displaced: Option<usize>,
     /// Whether any process has watched, so that a process without a watch is still starting.
@@ -101,6 +111,7 @@ impl WorldState {
             points: ReferencePoints::default(),
             writes: Vec::new(),
             changes: Vec::new(),
+            created: BTreeSet::new(),
             last_changes: BTreeMap::new(),
             live: BTreeSet::new(),
             next_process: 1,
@@ -115,6 +126,8 @@ impl WorldState {
             forms: BTreeSet::new(),
             polled: BTreeSet::new(),
             has_polled: false,
+            paused: BTreeSet::new(),
+            leases: LeaseHolders::default(),
             displaced: None,
             has_watched: false,
             counter: PointCounter::default(),
@@ -134,7 +147,7 @@ impl WorldState {
 
     /// Notes that something happened that the operator may react to.
     pub(super) fn touch(&mut self, now: Duration) {
-        self.active_at = now;
+        self.active_at = self.active_at.max(now);
         self.polled.clear();
         self.has_polled = false;
     }
@@ -161,9 +174,12 @@ impl WorldState {
             }
         }
         self.has_watched |= is_watch;
-        self.points.elects |= request.resource == "leases.coordination.k8s.io";
-        self.points.may_be_stale |=
-            request.may_be_stale && !matches!(request.verb, RequestVerb::Get);
+        let writes_lease = LeaseHolders::is_write(request);
+        self.points.elects |= writes_lease;
+        self.leases.expect(writes_lease);
+        // An informer lists with `resourceVersion=0` if a server refuses its streaming list.
+        self.points.may_be_stale |= request.is_streaming_list
+            || (request.may_be_stale && !matches!(request.verb, RequestVerb::Get));
     }
 
     /// Notes a request that was carried out or refused. `code` is `None` if it was not carried out.
@@ -176,9 +192,9 @@ impl WorldState {
         change: Option<ObjectChange>,
     ) {
         let point = self.counter.count(request).map(|(_, point)| point);
-        let takes = request.resource == "leases.coordination.k8s.io" && request.verb.is_write();
-        if takes && code.is_some_and(|code| code < 400) && self.displaced != Some(request.process) {
-            self.displaced = None;
+        let is_done = code.is_some_and(|code| code < 400);
+        if is_done && LeaseHolders::is_write(request) {
+            self.note_lease(now, request, change.as_ref());
         }
         if !request.is_write() {
             if let Some(point) = point {
@@ -214,6 +230,9 @@ impl WorldState {
             });
         }
         if let Some(change) = &change {
+            if change.before.is_none() {
+                self.created.insert(change.id.clone());
+            }
             let entry = (request.resource.clone(), change.clone());
             self.last_changes.insert(change.id.clone(), entry);
         }
@@ -229,6 +248,30 @@ impl WorldState {
         );
     }
 
+    /// Notes a write of a Lease that succeeded. A renewal is no activity.
+    fn note_lease(
+        &mut self,
+        now: Duration,
+        request: &OperatorRequest,
+        change: Option<&ObjectChange>,
+    ) {
+        let taken = change.and_then(|change| self.leases.note(now, request, change));
+        if let Some(holder) = taken {
+            self.touch(now);
+            if holder.is_some() && self.displaced != holder {
+                self.displaced = None;
+            }
+        }
+        if request.verb == RequestVerb::Create {
+            self.touch(now + LEASE_HOLD);
+        }
+    }
+
+    /// Returns when a running process leads, at the latest.
+    pub(super) fn leads_by(&self) -> Duration {
+        self.leases.leads_by(&self.live)
+    }
+
     pub(super) fn note_start(&mut self, now: Duration) -> usize {
         let process = self.next_process;
         self.next_process += 1;
@@ -241,6 +284,8 @@ impl WorldState {
 
     pub(super) fn note_end(&mut self, now: Duration, process: usize) {
         self.live.remove(&process);
+        self.paused.remove(&process);
+        self.leases.note_end(now);
         self.watching.remove(&process);
         self.asked.remove(&process);
         self.touch(now);
@@ -249,11 +294,15 @@ impl WorldState {
     /// Notes that a process is paused. Until another one has taken its Lease, the operator is not quiet.
     pub(super) fn note_pause(&mut self, process: usize) {
         self.live.remove(&process);
+        self.paused.insert(process);
         self.displaced = Some(process);
     }
 
+    /// Notes that a process goes on, unless it has ended meanwhile.
     pub(super) fn note_resume(&mut self, process: usize) {
-        self.live.insert(process);
+        if self.paused.remove(&process) {
+            self.live.insert(process);
+        }
         self.displaced = None;
     }
 
@@ -310,11 +359,12 @@ impl WorldState {
 
     /// Returns since when the operator is quiet; `None` while its processes are starting. An operator that watches has
     /// started with the first watch of one process, and one that never watches with its first request. The latter may
-    /// not yet have seen what happened, so it must have read the same twice since.
+    /// not yet have seen what happened, so it must have read the same twice since. Where processes elect a leader, a running
+    /// one must lead.
     pub(super) fn quiet_since(&self) -> Option<Duration> {
         let has_seen = self.has_watched || !self.must_poll || self.has_polled;
         self.idle_since()
-            .filter(|_| has_seen && self.displaced.is_none())
+            .filter(|_| has_seen && self.displaced.is_none() && self.leases.leads(&self.live))
     }
 
     /// Returns since when the operator has done nothing, whether it has seen the newest state or not.
@@ -376,6 +426,7 @@ pub(super) fn request_of(record: &RequestRecord) -> Option<OperatorRequest> {
             .parameter("dryRun")
             .is_some_and(|value| !value.is_empty()),
         may_be_stale: record.parameter("resourceVersion") == Some("0"),
+        is_streaming_list: record.parameter("sendInitialEvents") == Some("true"),
     })
 }
 

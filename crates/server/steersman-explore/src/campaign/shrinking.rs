@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{WorldOrder, WorldPlan, WorldResult, like};
+use super::like;
 use crate::finding::Finding;
 use crate::object_id::ObjectMap;
 use crate::perturbation::Perturbation;
@@ -11,6 +11,7 @@ use crate::points::{Point, ReferencePoints};
 use crate::reference::Reference;
 use crate::scenario::{Scenario, Step};
 use crate::world_event::{WorldEvent, WorldEventKind};
+use crate::world_order::{WorldOrder, WorldPlan, WorldResult};
 
 /// The number of undisturbed worlds of a shorter scenario.
 const REFERENCES: usize = 2;
@@ -89,6 +90,24 @@ impl Shrinking {
         }
     }
 
+    /// Creates a placeholder for a finding that is neither repeated nor shrunk.
+    pub(super) fn none(scenario: &Scenario) -> Self {
+        Self {
+            scenario: scenario.clone(),
+            perturbations: Vec::new(),
+            points: Vec::new(),
+            repeats: 0,
+            shorter: VecDeque::new(),
+            trial: None,
+            trials: 0,
+        }
+    }
+
+    /// Returns whether shorter scenarios are or were tried.
+    pub(super) fn is_shrunk(&self) -> bool {
+        self.trials > 0 || !self.shorter.is_empty()
+    }
+
     /// Returns the next world of this finding; `None` if there is none now.
     pub(super) fn next_world(
         &mut self,
@@ -96,21 +115,15 @@ impl Shrinking {
     ) -> Option<(ShrinkStep, WorldPlan)> {
         if self.repeats > 0 {
             self.repeats -= 1;
-            let world = WorldPlan {
-                scenario: self.scenario.clone(),
-                perturbations: self.perturbations.clone(),
-                reference: Some(Arc::clone(reference)),
-                seed: 0,
-            };
+            let (scenario, perturbations) = (self.scenario.clone(), self.perturbations.clone());
+            let world = WorldPlan::perturbed(scenario, perturbations, Arc::clone(reference));
             return Some((ShrinkStep::Repeat, world));
         }
-        if self.trial.is_none() {
+        if self.trial.is_none()
+            && let Some(scenario) = self.shorter.pop_front()
+        {
             self.trials += 1;
-            let number = self.trials;
-            self.trial = self
-                .shorter
-                .pop_front()
-                .map(|scenario| Trial::new(number, scenario));
+            self.trial = Some(Trial::new(self.trials, scenario));
         }
         let trial = self.trial.as_mut()?;
         if trial.missing_references > 0 {
@@ -124,12 +137,7 @@ impl Shrinking {
         let reference = trial.reference.clone()?;
         let perturbations = trial.candidates.pop_front()?;
         trial.is_running = true;
-        let world = WorldPlan {
-            scenario: trial.scenario.clone(),
-            perturbations,
-            reference: Some(reference),
-            seed: 0,
-        };
+        let world = WorldPlan::perturbed(trial.scenario.clone(), perturbations, reference);
         Some((ShrinkStep::Candidate(trial.number), world))
     }
 
@@ -218,7 +226,9 @@ impl Shrinking {
             .iter()
             .map(|one| one.states.as_slice())
             .collect();
-        trial.reference = Some(Arc::new(Reference::learn(&trial.scenario, points, &worlds)));
+        let mut reference = Reference::learn(&trial.scenario, points, &worlds);
+        reference.may_fail = trial.references.iter().any(|one| !one.failing.is_empty());
+        trial.reference = Some(Arc::new(reference));
         if !is_sound || trial.candidates.is_empty() {
             self.trial = None;
         }

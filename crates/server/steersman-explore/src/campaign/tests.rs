@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::finding::Problem;
 use crate::object_id::ObjectId;
 use crate::points::{PointCounter, ReferenceWrite};
 use crate::request::{OperatorRequest, RequestVerb};
 use crate::scenario::{ScenarioRules, Step};
-use crate::world_event::{ObjectChange, WorldEventKind};
+use crate::world_event::{ObjectChange, WorldEvent, WorldEventKind};
 
 const NO_TIME: Duration = Duration::ZERO;
 
@@ -51,6 +52,7 @@ fn result(steps: usize, text: &str) -> WorldResult {
             name: Some("a".to_owned()),
             is_dry_run: false,
             may_be_stale: false,
+            is_streaming_list: false,
         };
         let (_, point) = counter.count(&request).unwrap();
         let after = Some(config_map(text));
@@ -283,7 +285,7 @@ fn a_shorter_scenario_that_no_server_accepts_is_given_up() {
         match campaign.next_world(NO_TIME) {
             NextWorld::Run(order) if order.scenario.steps.len() < 2 => {
                 failed += 1;
-                assert!(campaign.fail_world(order.id));
+                assert!(campaign.fail_world(order.id, true));
             }
             NextWorld::Run(order) => {
                 let mut result = result(2, "x");
@@ -305,5 +307,5 @@ fn a_shorter_scenario_that_no_server_accepts_is_given_up() {
     let NextWorld::Run(order) = campaign.next_world(NO_TIME) else {
         panic!("the first world is a reference");
     };
-    assert!(!campaign.fail_world(order.id));
+    assert!(!campaign.fail_world(order.id, true));
 }

@@ -16,6 +16,7 @@ fn request(sequence: u64, process: usize, verb: RequestVerb, resource: &str) -> 
         name: None,
         is_dry_run: false,
         may_be_stale: verb == RequestVerb::List,
+        is_streaming_list: false,
     }
 }
 
@@ -85,7 +86,7 @@ fn a_process_that_is_killed_before_a_write_carries_out_nothing_more() {
     // What the dying process still sends is not carried out; the next process is served.
     assert_eq!(interceptor.arrive(&create(2, 1)).0.verdict, Arrival::Drop);
     assert_eq!(
-        pass(&mut interceptor, &create(3, 2)).verdict,
+        pass(&mut interceptor, &create(4, 2)).verdict,
         Departure::Answer
     );
     assert!(interceptor.has_happened());
@@ -190,11 +191,17 @@ fn a_restarted_process_lists_the_older_state_until_it_has_written() {
     let mut newest = list(2);
     newest.may_be_stale = false;
     assert_eq!(interceptor.arrive(&newest).0.verdict, Arrival::Pass);
+    // A streaming list would be the newest state, so an informer must list.
+    let mut stream = request(3, 2, RequestVerb::Watch, "configmaps");
+    stream.is_streaming_list = true;
+    assert_eq!(interceptor.arrive(&stream).0.verdict, Arrival::Refuse(422));
     assert_eq!(
         actions(&pass(&mut interceptor, &create(3, 2))),
         [&WorldAction::ResumeWatches]
     );
-    assert_eq!(interceptor.arrive(&list(4)).0.verdict, Arrival::Pass);
+    assert_eq!(interceptor.arrive(&list(5)).0.verdict, Arrival::Pass);
+    stream.sequence = 6;
+    assert_eq!(interceptor.arrive(&stream).0.verdict, Arrival::Pass);
 }
 
 #[test]

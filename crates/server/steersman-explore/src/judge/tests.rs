@@ -5,7 +5,7 @@ mod deleted_objects;
 use serde_json::json;
 
 use super::*;
-use crate::field_path::FieldPattern;
+use crate::field_pattern::FieldPattern;
 use crate::points::ReferencePoints;
 use crate::rule::Rule;
 use crate::scenario::{KindField, ScenarioRules};
@@ -129,9 +129,9 @@ fn a_rule_is_judged_after_each_write_or_at_the_end() {
 
     let judge = Judge::new(&finally, None);
     assert!(!judge.needs_objects());
-    assert!(judge.wrong_when_quiet(Some(0), &two).is_empty());
+    assert!(judge.wrong_when_quiet(Some(0), &two, &two).is_empty());
     assert!(matches!(
-        judge.wrong_when_quiet(None, &two).as_slice(),
+        judge.wrong_when_quiet(None, &two, &two).as_slice(),
         [Problem::BrokenRule {
             after_write: None,
             ..
@@ -147,9 +147,9 @@ fn each_quiet_step_is_compared_with_its_own_state() {
     let states = [first.clone(), last.clone()];
     let reference = Reference::learn(&rules, ReferencePoints::default(), &[&states]);
     let judge = Judge::new(&rules, Some(Arc::new(reference)));
-    assert!(judge.wrong_when_quiet(Some(0), &first).is_empty());
-    assert!(judge.wrong_when_quiet(None, &last).is_empty());
-    let wrong = judge.wrong_when_quiet(Some(0), &last);
+    assert!(judge.wrong_when_quiet(Some(0), &first, &first).is_empty());
+    assert!(judge.wrong_when_quiet(None, &last, &last).is_empty());
+    let wrong = judge.wrong_when_quiet(Some(0), &last, &last);
     assert!(
         matches!(
             wrong.as_slice(),
@@ -160,7 +160,7 @@ fn each_quiet_step_is_compared_with_its_own_state() {
         ),
         "{wrong:?}"
     );
-    assert_eq!(judge.wrong_when_quiet(None, &first).len(), 1);
+    assert_eq!(judge.wrong_when_quiet(None, &first, &first).len(), 1);
 }
 
 #[test]
@@ -174,7 +174,15 @@ fn nothing_may_remain_of_a_deleted_namespace() {
     let mut judge = Judge::new(&rules, Some(Arc::new(reference)));
     judge.expect_no_namespace("shop");
     assert!(judge.is_over());
-    assert!(judge.wrong_when_quiet(None, &ObjectMap::new()).is_empty());
-    let left = judge.wrong_when_quiet(None, &ObjectId::map([secret("a")]));
+    assert!(
+        judge
+            .wrong_when_quiet(None, &ObjectMap::new(), &ObjectMap::new())
+            .is_empty()
+    );
+    let left = judge.wrong_when_quiet(
+        None,
+        &ObjectId::map([secret("a")]),
+        &ObjectId::map([secret("a")]),
+    );
     assert!(matches!(left.as_slice(), [Problem::Leftovers(objects)] if objects.len() == 1));
 }

@@ -17,6 +17,7 @@ fn request(verb: RequestVerb, resource: &str) -> OperatorRequest {
         name: Some("a".to_owned()),
         is_dry_run: false,
         may_be_stale: false,
+        is_streaming_list: false,
     }
 }
 

@@ -16,16 +16,37 @@ pub struct ExploreReport {
     pub worlds: usize,
     /// How long the exploration took.
     pub time: Duration,
+    /// The number of writes of the operator in the undisturbed run.
+    pub writes: usize,
     /// The points that were tried, in order.
     pub points: Vec<PointReport>,
     /// The names of the perturbations that were planned and not tried, because the budget ended.
     pub not_tried: Vec<String>,
     /// The parts of the state that vary from run to run, and are compared by place only.
     pub varying: Vec<String>,
+    /// What other desired states showed.
+    pub desired_states: DesiredReport,
+    /// The requests that differ between two undisturbed worlds with the same seed: the operator takes time or randomness
+    /// from elsewhere than its manager. Only looked for on paused clocks.
+    pub unrepeatable: Vec<String>,
     /// What is wrong.
     pub findings: Vec<Finding>,
     /// The command that repeats a finding, with `{name}` in place of its name.
     pub again: String,
+}
+
+/// What other desired states of custom resources showed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DesiredReport {
+    /// The fields of which no change had an effect, with their kinds, such as `Site spec.note`.
+    pub without_effect: Vec<String>,
+    /// The changes with which the operator does not become quiet, or keeps failing; only the way back was tried.
+    pub unreachable: Vec<String>,
+    /// The objects of which no change was tried, because the scenario goes wrong without a change if it ends where changes
+    /// begin, each with the problem.
+    pub untried: Vec<String>,
+    /// The number of changes beyond the maximum for one object, which were not tried.
+    pub left_out: usize,
 }
 
 /// A point that was tried.
@@ -33,10 +54,15 @@ pub struct ExploreReport {
 pub struct PointReport {
     /// The perturbations of the world: one, or those of a pair.
     pub perturbations: Vec<Perturbation>,
+    /// What another desired state changes, such as `spec.replicas: 3 instead of 2`; empty for other points.
+    pub change: String,
     /// How the world ended.
     pub outcome: PointOutcome,
-    /// How long the world ran.
+    /// How long the world ran, or all worlds of a desired state.
     pub time: Duration,
+    /// A digest of the requests of the world, with their times and contents: equal for equal logs. For a desired state that of its last
+    /// world; 0 if none has ended.
+    pub log: u64,
 }
 
 /// How the world of a point ended.
@@ -48,6 +74,8 @@ pub enum PointOutcome {
     Found,
     /// The operator did not come to the point, so that nothing was perturbed.
     NotReached,
+    /// The server refused the desired state of the point.
+    Refused,
 }
 
 /// The numbers of points of one kind.
@@ -56,6 +84,7 @@ pub(crate) struct PointCounts {
     pub(crate) tried: usize,
     pub(crate) found: usize,
     pub(crate) not_reached: usize,
+    pub(crate) refused: usize,
 }
 
 impl ExploreReport {
@@ -89,6 +118,7 @@ impl PointCounts {
                 PointOutcome::Passed => {}
                 PointOutcome::Found => counts.found += 1,
                 PointOutcome::NotReached => counts.not_reached += 1,
+                PointOutcome::Refused => counts.refused += 1,
             }
         }
         counts

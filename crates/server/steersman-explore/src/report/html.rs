@@ -48,6 +48,16 @@ impl ExploreReport {
         html.push_str(&self.kinds_table());
         html.push_str(&details("Parts that vary from run to run", &self.varying));
         html.push_str(&details(
+            "Requests that differ between two worlds with one seed",
+            &self.unrepeatable,
+        ));
+        let states = &self.desired_states;
+        html.push_str(&details("Fields without an effect", &states.without_effect));
+        html.push_str(&details(
+            "Desired states in which the operator does not become quiet",
+            &states.unreachable,
+        ));
+        html.push_str(&details(
             "Points that were not tried, because the budget ended",
             &self.not_tried,
         ));

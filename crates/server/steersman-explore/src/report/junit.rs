@@ -12,6 +12,8 @@ use crate::story::{seconds, sentence_of, tell};
 struct TestCase {
     kind: &'static str,
     name: String,
+    /// What another desired state changes.
+    change: String,
     time: Duration,
     result: CaseResult,
 }
@@ -78,10 +80,14 @@ impl TestCase {
         let Self {
             kind,
             name,
+            change,
             time,
             result,
         } = self;
-        let name = escaped_attribute(name);
+        let name = match change.as_str() {
+            "" => escaped_attribute(name),
+            change => escaped_attribute(&format!("{name} ({change})")),
+        };
         let head = format!(
             "    <testcase classname=\"{kind}\" name=\"{name}\" time=\"{}\"",
             seconds(*time)
@@ -120,8 +126,10 @@ fn cases(report: &ExploreReport) -> Vec<TestCase> {
         others.push(case_of(
             &PointReport {
                 perturbations: Vec::new(),
+                change: String::new(),
                 outcome,
                 time: Duration::ZERO,
+                log: 0,
             },
             &told,
         ));
@@ -132,8 +140,10 @@ fn cases(report: &ExploreReport) -> Vec<TestCase> {
         let case = case_of(
             &PointReport {
                 perturbations,
+                change: String::new(),
                 outcome,
                 time: Duration::ZERO,
+                log: 0,
             },
             &told,
         );
@@ -170,10 +180,12 @@ fn case_of(point: &PointReport, told: &[ToldFinding<'_>]) -> TestCase {
         _ if !own.is_empty() => CaseResult::Failed(own),
         PointOutcome::Passed => CaseResult::Passed,
         PointOutcome::NotReached => CaseResult::Skipped("the operator did not reach the point"),
+        PointOutcome::Refused => CaseResult::Skipped("the server refused the desired state"),
     };
     TestCase {
         kind: kind_name(point),
         name,
+        change: point.change.clone(),
         time: point.time,
         result,
     }

@@ -1,7 +1,10 @@
 //! Machine: prints the summary of a report for a terminal.
 
-use super::explore_report::{ExploreReport, PointCounts};
+use super::explore_report::{DesiredReport, ExploreReport, PointCounts};
 use crate::story::{count, one_line, sentence_of};
+
+/// The number of undisturbed worlds of a whole exploration.
+const REFERENCES: usize = 3;
 
 /// The number of parts that vary from run to run, or of points that were not tried, that a summary names.
 const MOST_NAMED: usize = 3;
@@ -45,6 +48,11 @@ impl ExploreReport {
         let counts = PointCounts::of(&self.points);
         let planned = count(self.planned(), "planned point", "planned points");
         lines.push(format!("{} of {planned} tried", counts.tried));
+        if self.writes == 0 && self.worlds >= REFERENCES {
+            let warning = "the operator wrote nothing in the undisturbed run, so that little could be tried: does it see the \
+                           objects of the scenario, and do its reconciles succeed?";
+            lines.push(warning.to_owned());
+        }
         if counts.not_reached > 0 {
             lines.push(format!(
                 "{} not reached by the operator",
@@ -64,6 +72,57 @@ impl ExploreReport {
                 "{parts} from run to run, where values are not compared: {}",
                 first_of(&self.varying)
             ));
+        }
+        if !self.unrepeatable.is_empty() {
+            let requests = count(
+                self.unrepeatable.len(),
+                "request differs",
+                "requests differ",
+            );
+            lines.push(format!(
+                "{requests} between two worlds with one seed, because the operator uses time or randomness of its own: {}",
+                first_of(&self.unrepeatable)
+            ));
+        }
+        lines.extend(self.desired_numbers(&counts));
+        lines
+    }
+
+    /// Returns what other desired states showed, as sentences.
+    fn desired_numbers(&self, counts: &PointCounts) -> Vec<String> {
+        let DesiredReport {
+            without_effect,
+            unreachable,
+            untried,
+            left_out,
+        } = &self.desired_states;
+        let mut lines = Vec::new();
+        if counts.refused > 0 {
+            let states = count(counts.refused, "desired state was", "desired states were");
+            lines.push(format!("{states} refused by the server"));
+        }
+        for reason in untried {
+            lines.push(format!(
+                "no other desired state was tried of {}",
+                one_line(reason)
+            ));
+        }
+        if !unreachable.is_empty() {
+            let states = count(unreachable.len(), "desired state", "desired states");
+            let named = first_of(unreachable);
+            lines.push(format!(
+                "with {states} the operator does not become quiet or keeps failing, so that only the way back was tried: {named}"
+            ));
+        }
+        if *left_out > 0 {
+            let states = count(*left_out, "desired state was", "desired states were");
+            lines.push(format!(
+                "{states} left out beyond the maximum for one object"
+            ));
+        }
+        if !without_effect.is_empty() {
+            let fields = count(without_effect.len(), "field has", "fields have");
+            lines.push(format!("{fields} no effect: {}", first_of(without_effect)));
         }
         lines
     }

@@ -18,8 +18,10 @@ const HOSTILE: &str = "</pre><script>alert('1')</script>]]>&\"\u{1}\u{1b}[31m";
 fn point(name: &str, outcome: PointOutcome) -> PointReport {
     PointReport {
         perturbations: Perturbation::parse_all(name).unwrap(),
+        change: String::new(),
         outcome,
         time: Duration::from_millis(310),
+        log: 0,
     }
 }
 
@@ -28,6 +30,9 @@ fn report(findings: Vec<Finding>) -> ExploreReport {
         scenario: "test/site.yaml".to_owned(),
         operator: "./operator --verbose".to_owned(),
         worlds: 12,
+        writes: 4,
+        desired_states: DesiredReport::default(),
+        unrepeatable: Vec::new(),
         time: Duration::from_millis(4250),
         points: vec![
             point("crash-after-write@1", PointOutcome::Passed),
@@ -51,6 +56,43 @@ fn hostile() -> Finding {
     }]));
     finding.also.push(HOSTILE.to_owned());
     finding
+}
+
+#[test]
+fn an_operator_that_wrote_nothing_is_a_warning() {
+    let idle = ExploreReport {
+        worlds: 3,
+        ..ExploreReport::default()
+    };
+    assert!(idle.summary().contains("the operator wrote nothing"));
+    let interrupted = ExploreReport { worlds: 2, ..idle };
+    assert!(!interrupted.summary().contains("the operator wrote nothing"));
+}
+
+#[test]
+fn what_other_desired_states_showed_is_summed_up() {
+    let mut report = ExploreReport {
+        worlds: 9,
+        writes: 1,
+        unrepeatable: vec!["create secrets a".to_owned()],
+        ..ExploreReport::default()
+    };
+    report.desired_states = DesiredReport {
+        without_effect: vec!["Site spec.note".to_owned()],
+        unreachable: vec!["Site a spec.size: -1 instead of 0".to_owned()],
+        untried: vec!["Page b: the operator ended by itself: exit code 1".to_owned()],
+        left_out: 7,
+    };
+    let summary = report.summary();
+    for line in [
+        "1 request differs between two worlds with one seed",
+        "1 field has no effect: Site spec.note",
+        "only the way back was tried: Site a spec.size: -1 instead of 0",
+        "no other desired state was tried of Page b: the operator ended by itself",
+        "7 desired states were left out",
+    ] {
+        assert!(summary.contains(line), "{line}\n{summary}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod random;
 use serde_json::{Value, json};
 
 use super::Expected;
-use crate::field_path::FieldPattern;
+use crate::field_pattern::FieldPattern;
 use crate::object_id::{ObjectId, ObjectMap};
 use crate::scenario::{IgnoredPart, ScenarioRules};
 

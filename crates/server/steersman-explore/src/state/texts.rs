@@ -7,11 +7,11 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextPlace<'a> {
     parent: Option<&'a Self>,
-    step: PlaceStep<'a>,
+    step: PathStep<'a>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PlaceStep<'a> {
+enum PathStep<'a> {
     Root,
     Member(&'a str),
     Item,
@@ -26,10 +26,10 @@ impl<'a> TextPlace<'a> {
     /// The place of an object itself.
     pub(super) const ROOT: TextPlace<'static> = TextPlace {
         parent: None,
-        step: PlaceStep::Root,
+        step: PathStep::Root,
     };
 
-    fn below(&'a self, step: PlaceStep<'a>) -> Self {
+    fn below(&'a self, step: PathStep<'a>) -> Self {
         Self {
             parent: Some(self),
             step,
@@ -38,7 +38,7 @@ impl<'a> TextPlace<'a> {
 
     /// Returns whether the text is the name of a member, not a value.
     pub(super) fn is_key(&self) -> bool {
-        self.step == PlaceStep::Key
+        self.step == PathStep::Key
     }
 
     /// Returns the name of the innermost member around the text; empty if there is none.
@@ -46,7 +46,7 @@ impl<'a> TextPlace<'a> {
         let mut place = *self;
         loop {
             match (place.step, place.parent) {
-                (PlaceStep::Member(name), _) => return name,
+                (PathStep::Member(name), _) => return name,
                 (_, Some(parent)) => place = *parent,
                 (_, None) => return "",
             }
@@ -59,10 +59,10 @@ impl<'a> TextPlace<'a> {
         let mut place = *self;
         while let Some(parent) = place.parent {
             steps.push(match place.step {
-                PlaceStep::Root => "",
-                PlaceStep::Member(name) => name,
-                PlaceStep::Item => "[]",
-                PlaceStep::Key => "*",
+                PathStep::Root => "",
+                PathStep::Member(name) => name,
+                PathStep::Item => "[]",
+                PathStep::Key => "*",
             });
             place = *parent;
         }
@@ -86,13 +86,13 @@ fn visit_at(value: &Value, place: &TextPlace<'_>, visit: &mut dyn FnMut(&TextPla
         Value::String(text) => visit(place, text),
         Value::Array(items) => {
             for item in items {
-                visit_at(item, &place.below(PlaceStep::Item), visit);
+                visit_at(item, &place.below(PathStep::Item), visit);
             }
         }
         Value::Object(members) => {
             for (name, member) in members {
-                visit(&place.below(PlaceStep::Key), name);
-                visit_at(member, &place.below(PlaceStep::Member(name)), visit);
+                visit(&place.below(PathStep::Key), name);
+                visit_at(member, &place.below(PathStep::Member(name)), visit);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -113,16 +113,16 @@ fn edit_at(value: &mut Value, place: &TextPlace<'_>, edit: &mut EditText<'_>) {
         }
         Value::Array(items) => {
             for item in items {
-                edit_at(item, &place.below(PlaceStep::Item), edit);
+                edit_at(item, &place.below(PathStep::Item), edit);
             }
         }
         Value::Object(members) => {
             let mut renamed = Vec::new();
             for (name, member) in members.iter_mut() {
-                if let Some(new) = edit(&place.below(PlaceStep::Key), name) {
+                if let Some(new) = edit(&place.below(PathStep::Key), name) {
                     renamed.push((name.clone(), new));
                 }
-                edit_at(member, &place.below(PlaceStep::Member(name)), edit);
+                edit_at(member, &place.below(PathStep::Member(name)), edit);
             }
             for (old, new) in renamed {
                 if !members.contains_key(&new)

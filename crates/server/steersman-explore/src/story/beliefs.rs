@@ -105,7 +105,8 @@ fn belief(perturbation: &Perturbation, events: &[WorldEvent]) -> Option<Belief> 
             NEW_PROCESS.to_owned(),
             "all was settled, and nothing was left to do".to_owned(),
         ),
-        PerturbationKind::ExpiredWatch
+        PerturbationKind::DesiredState
+        | PerturbationKind::ExpiredWatch
         | PerturbationKind::ServerRestart
         | PerturbationKind::Throttled
         | PerturbationKind::NoWebhook => return None,

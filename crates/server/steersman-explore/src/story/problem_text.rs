@@ -7,7 +7,7 @@ use super::plain_text::{clean, one_line, shorten};
 use super::secret_values::{SecretValues, hide, hide_field};
 use super::story_line::{DiffLine, StoryBlock};
 use super::yaml_diff::{at_most, difference, without_server_fields};
-use crate::finding::{Finding, Problem, StateDifference};
+use crate::finding::{ComparedState, Finding, Problem, StateDifference};
 
 /// The length of a sentence, in characters: some lines.
 const LONGEST_SENTENCE: usize = 300;
@@ -21,12 +21,19 @@ const MOST_OBJECTS: usize = 30;
 /// The number of writes of a list.
 const MOST_WRITES: usize = 50;
 
-/// Returns the problem as one sentence without a full stop.
-pub(crate) fn sentence(problem: &Problem, known: &SecretValues) -> String {
-    let text = problem.to_string();
+/// Returns the problem as one sentence without a full stop. That of a desired state begins with the change.
+pub(crate) fn sentence(finding: &Finding, known: &SecretValues) -> String {
+    let problem = &finding.problem;
+    let text = match &finding.change {
+        Some(change) => format!("{}: {problem}", change.text),
+        None => problem.to_string(),
+    };
     let text = match problem {
         // The operator or a rule wrote a part of the text. Other texts have only names.
-        Problem::BrokenRule { .. } | Problem::Exit { .. } => known.hide_in(&text),
+        Problem::BrokenRule { .. }
+        | Problem::Exit { .. }
+        | Problem::Failing(_)
+        | Problem::Panic(_) => known.hide_in(&text),
         _ => text,
     };
     shorten(&one_line(&text), LONGEST_SENTENCE)
@@ -36,20 +43,15 @@ pub(crate) fn sentence(problem: &Problem, known: &SecretValues) -> String {
 pub(crate) fn problem_blocks(finding: &Finding, known: &SecretValues) -> Vec<StoryBlock> {
     let text = |text: String| StoryBlock::Text(one_line(&text));
     match &finding.problem {
-        Problem::WrongState { differences, .. } => wrong_state(differences),
-        Problem::NotQuiet { last_writes } => {
-            let mut blocks = vec![text(
-                "the operator does not become quiet; its last writes, the oldest first:".to_owned(),
-            )];
-            blocks.extend(list(last_writes));
-            blocks
-        }
+        Problem::WrongState {
+            than, differences, ..
+        } => wrong_state(*than, differences),
+        Problem::NotQuiet { last_writes } => listed(
+            "the operator does not become quiet; its last writes, the oldest first:",
+            last_writes,
+        ),
         Problem::SettledWrites(writes) => {
-            let mut blocks = vec![text(
-                "all was settled, and the restarted operator wrote:".to_owned(),
-            )];
-            blocks.extend(list(writes));
-            blocks
+            listed("all was settled, and the restarted operator wrote:", writes)
         }
         Problem::BrokenRule {
             name,
@@ -95,21 +97,27 @@ pub(crate) fn problem_blocks(finding: &Finding, known: &SecretValues) -> Vec<Sto
             }
             blocks
         }
+        Problem::Failing(requests) => {
+            let requests: Vec<String> = requests.iter().map(|one| known.hide_in(one)).collect();
+            let text = "the state is right, but the last reconciles of these requests failed:";
+            listed(text, &requests)
+        }
+        Problem::Panic(panic) => vec![text(format!(
+            "a reconcile panicked; the operator tries it again: {}",
+            known.hide_in(panic)
+        ))],
         Problem::Forbidden(request) => vec![text(format!(
             "the server refused a request, because no role of the operator allows it: {request}"
         ))],
         Problem::Leftovers(objects) => {
-            let mut blocks = vec![text(
-                "a namespace was deleted, and these objects remain:".to_owned(),
-            )];
             let names: Vec<String> = objects.iter().map(ToString::to_string).collect();
-            blocks.extend(list(&names));
-            blocks
+            listed("a namespace was deleted, and these objects remain:", &names)
         }
     }
 }
 
-fn wrong_state(differences: &[StateDifference]) -> Vec<StoryBlock> {
+fn wrong_state(than: ComparedState, differences: &[StateDifference]) -> Vec<StoryBlock> {
+    let other = than.name();
     let mut blocks = Vec::new();
     for StateDifference {
         object,
@@ -119,11 +127,11 @@ fn wrong_state(differences: &[StateDifference]) -> Vec<StoryBlock> {
     {
         let name = one_line(&object.to_string());
         let text = match (expected, found) {
-            (Some(_), None) => format!("{name} is missing; the undisturbed run ends with:"),
+            (Some(_), None) => format!("{name} is missing; {other} has:"),
             (None, Some(_)) => {
-                format!("{name} should not exist; the undisturbed run ends without it:")
+                format!("{name} should not exist; {other} does not have it:")
             }
-            _ => format!("{name} differs (- as in the undisturbed run, + as in this world):"),
+            _ => format!("{name} differs (- as in {other}, + as in this world):"),
         };
         blocks.push(StoryBlock::Text(text));
         let hidden = |value: &Option<_>| value.as_ref().map(|value| hide(value, &object.kind));
@@ -152,6 +160,12 @@ fn state_lines(expected: Option<&Value>, found: Option<&Value>) -> Vec<DiffLine>
     } else {
         lines
     }
+}
+
+fn listed(text: &str, texts: &[String]) -> Vec<StoryBlock> {
+    let mut blocks = vec![StoryBlock::Text(text.to_owned())];
+    blocks.extend(list(texts));
+    blocks
 }
 
 fn list(texts: &[String]) -> Vec<StoryBlock> {

@@ -125,6 +125,7 @@ mod tests {
             name: name.map(str::to_owned),
             is_dry_run: false,
             may_be_stale: false,
+            is_streaming_list: false,
         }
     }
 

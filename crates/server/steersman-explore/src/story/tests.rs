@@ -88,7 +88,7 @@ What is wrong
     +   pages: \"1\"
         theme: plain
         title: Shop
-  Service shop/pages is missing; the undisturbed run ends with:
+  Service shop/pages is missing; the undisturbed run has:
     - apiVersion: v1
     - kind: Service
     - spec:

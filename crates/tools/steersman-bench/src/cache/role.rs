@@ -8,7 +8,7 @@ use steersman_object::TypedObject;
 
 use super::words::{ClientRole, MeasuredCache, SyncTask, Synced};
 use super::{
-    admission, children, latency, load, outage, peers, port, queue, steady, storm, unseen,
+    admission, children, explored, latency, load, outage, peers, port, queue, steady, storm, unseen,
 };
 use crate::process::{BenchResult, send};
 use crate::samples::document::Document;
@@ -40,6 +40,7 @@ pub(crate) fn play(role: &str) -> BenchResult<()> {
             } => Box::pin(port::play(&kubeconfig, documents, is_peer)).await,
             ClientRole::Outage { by, away } => send(&Box::pin(outage::measure(by, away)).await?),
             ClientRole::Load(asked) => Box::pin(load::play(asked)).await,
+            ClientRole::Explored => Box::pin(explored::play()).await,
             ClientRole::Steady(asked) => Box::pin(steady::play(asked)).await,
         }
     })

@@ -94,6 +94,8 @@ pub(crate) enum ClientRole {
     Load(LoadTask),
     /// Runs an operator with constantly changing objects.
     Steady(SteadyTask),
+    /// Runs the operator of explorations, on the server of the kubeconfig in the environment.
+    Explored,
 }
 
 /// The figures of caching.

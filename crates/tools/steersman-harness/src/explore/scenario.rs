@@ -125,9 +125,8 @@ impl Scenario {
     /// Adds a field of a kind that must keep its value once the operator has set it, such as `data.password` of
     /// `Secret`.
     pub fn constant(mut self, kind: &str, path: &str) -> Self {
-        if let Some(field) = self.parsed(path) {
-            let kind = kind.to_owned();
-            self.rules.constant.push(KindField { kind, field });
+        if let Some(field) = self.field(kind, path) {
+            self.rules.constant.push(field);
         }
         self
     }
@@ -148,6 +147,23 @@ impl Scenario {
         self
     }
 
+    /// Gives other desired states only to this field, and to all that is in it. Call it once for each field. Default: all
+    /// fields that the schema of a custom resource has.
+    pub fn change_only(mut self, kind: &str, path: &str) -> Self {
+        if let Some(field) = self.field(kind, path) {
+            self.rules.desired_states.only.push(field);
+        }
+        self
+    }
+
+    /// Gives no other desired states to this field, nor to what is in it.
+    pub fn never_change(mut self, kind: &str, path: &str) -> Self {
+        if let Some(field) = self.field(kind, path) {
+            self.rules.desired_states.skip.push(field);
+        }
+        self
+    }
+
     /// Sets how long the operator must write nothing to count as quiet, by the paused clock. Default 2 s.
     pub fn quiet_for(mut self, time: Duration) -> Self {
         self.rules.quiet = time;
@@ -160,13 +176,21 @@ impl Scenario {
         self
     }
 
+    /// Sets the number of processes of the operator. More than one take part in a leader election, so that `two-leaders` is
+    /// tried. Default 1.
+    pub fn replicas(mut self, replicas: usize) -> Self {
+        self.rules.replicas = replicas.max(1);
+        self
+    }
+
     /// Tries only these kinds of perturbations. Default: all that fit.
     pub fn perturbations(mut self, kinds: impl IntoIterator<Item = PerturbationKind>) -> Self {
         self.rules.perturbations = Some(kinds.into_iter().collect());
         self
     }
 
-    /// Tries only the perturbation with this name, as a story names it, such as `crash-after-write@3`.
+    /// Tries only the perturbation with this name, as a story names it, such as `crash-after-write@3`, or none with
+    /// `reference`.
     pub fn only(mut self, name: &str) -> Self {
         match Perturbation::parse_all(name) {
             Ok(only) => self.options.only = Some(only),
@@ -218,6 +242,12 @@ impl Scenario {
         compiled
             .map_err(|why| self.note(format!("the rule {name:?}: {why}")))
             .ok()
+    }
+
+    fn field(&mut self, kind: &str, path: &str) -> Option<KindField> {
+        let field = self.parsed(path)?;
+        let kind = kind.to_owned();
+        Some(KindField { kind, field })
     }
 
     fn parsed(&mut self, path: &str) -> Option<FieldPattern> {

@@ -4,13 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 
+use k8s_openapi::jiff::Timestamp;
 use parking_lot::{Condvar, Mutex};
 use serde_json::Value;
 use steersman_cache::CacheOptions;
 use steersman_object::panic_text;
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::explore::engine::{
-    Campaign, ExploreReport, NextWorld, WorldOrder, WorldResult,
+    Campaign, CampaignOptions, ExploreReport, NextWorld, WorldOrder, WorldResult,
 };
 use steersman_testenv::apiserver::explore::{ExploreError, run_world};
 use steersman_webhook::WebhookServer;
@@ -22,6 +23,9 @@ use crate::called_webhooks;
 use crate::error::{BoxError, HarnessError};
 use crate::explore_failure::ExploreFailure;
 use crate::external::MakeOperator;
+
+/// The time at which each world begins, so that worlds with one seed are alike: 2026-01-01T00:00:00Z.
+const WORLDS_BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
 /// The operator that is explored.
 pub(crate) struct ExploredOperator {
@@ -56,7 +60,11 @@ pub(crate) fn explore(
             format!("the scenario {}: {mistake}", scenario.name).into(),
         ));
     }
-    let (name, options) = (scenario.name.clone(), scenario.options.clone());
+    let name = scenario.name.clone();
+    let options = CampaignOptions {
+        is_repeatable: true,
+        ..scenario.options.clone()
+    };
     let configure = Arc::clone(&scenario.configure);
     let definitions = std::mem::take(&mut operator.definitions);
     let campaign = Campaign::new(scenario.build(definitions), options);
@@ -121,7 +129,9 @@ impl Exploration {
             match done {
                 Ok(result) => state.campaign.finish_world(id, result),
                 Err(error) => {
-                    if !state.campaign.fail_world(id) {
+                    let refusal = error.downcast_ref::<ExploreError>();
+                    let is_refused = refusal.is_some_and(ExploreError::is_refusal);
+                    if !state.campaign.fail_world(id, is_refused) {
                         state.failed.get_or_insert(error);
                     }
                 }
@@ -138,11 +148,18 @@ impl Exploration {
             .start_paused(true)
             .build()?;
         runtime.block_on(async {
-            let server = (self.configure)(ApiServer::builder())
+            let server = (self.configure)(ApiServer::builder().starts_at(WORLDS_BEGIN))
                 .seed(order.seed)
                 .build();
             let operator = &self.operator;
-            let host = ManagerHost::new(server.clone(), (operator.make)(), operator.cache.clone());
+            let elects = order.scenario.rules.replicas > 1;
+            let cache = operator.cache.clone();
+            let host = ManagerHost::new(
+                server.clone(),
+                (operator.make)(),
+                cache,
+                (elects, order.seed),
+            );
             if let Some(webhooks) = &operator.webhooks {
                 for definition in order
                     .scenario

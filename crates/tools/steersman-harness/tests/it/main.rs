@@ -5,7 +5,9 @@
 )]
 
 mod explore;
+mod explored_program;
 mod explored_records;
+mod explored_twice;
 mod explored_users;
 mod permissions;
 mod webhooks;

@@ -25,7 +25,8 @@ The scenario is a YAML file. Only initial and steps are needed; paths are relati
   constant: [{kind: Secret, path: data.password}]      # stays as first set
   ignore: [{kind: Event}]                              # not compared; with path: only that field
   replicas: 1
-  perturbations: [crash-after-write, refuse]           # all that fit if left out";
+  perturbations: [crash-after-write, refuse]           # all that fit if left out
+  desiredStates: {skip: [{kind: Site, path: spec.id}]} # fields that no desired-state changes; or only: those that it does";
 
 /// Explores an operator: runs it in many worlds, each on an API server of its own. Kills it at each of its writes,
 /// loses answers, shows it old states, and so on, and compares each world with an undisturbed one.
@@ -88,9 +89,6 @@ pub(crate) struct ExploreFlags {
 pub(crate) struct OnlyPerturbations(pub(crate) Vec<Perturbation>);
 
 fn only(text: &str) -> Result<OnlyPerturbations, String> {
-    if text == "reference" {
-        return Ok(OnlyPerturbations(Vec::new()));
-    }
     let parsed = Perturbation::parse_all(text);
     parsed
         .map(OnlyPerturbations)

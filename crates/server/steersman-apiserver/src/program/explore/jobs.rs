@@ -83,7 +83,9 @@ async fn run_in(
         match joined {
             Some(Ok((id, Ok(result)))) => campaign.finish_world(id, result),
             Some(Ok((id, Err(failure)))) => {
-                if !campaign.fail_world(id) {
+                let is_refused =
+                    matches!(&failure, WorldFailure::Explore(error) if error.is_refusal());
+                if !campaign.fail_world(id, is_refused) {
                     return Err(failure.into());
                 }
             }

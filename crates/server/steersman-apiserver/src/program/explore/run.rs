@@ -27,6 +27,8 @@ pub(crate) async fn run(flags: ExploreFlags) -> Outcome<bool> {
         budget: flags.budget,
         pairs: flags.pairs,
         seed: flags.seed,
+        // In real time no two worlds are alike.
+        is_repeatable: false,
     };
     let mut campaign = Campaign::new(scenario, options);
     let worlds = Worlds {

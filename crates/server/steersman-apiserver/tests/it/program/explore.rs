@@ -99,6 +99,21 @@ perturbations: [crash-before-write, expired-watch]
 }
 
 #[tokio::test]
+async fn an_operator_with_kopf_is_explored() {
+    // kopf reads the definitions and the namespaces before it watches a kind.
+    let scenario = "
+steps: [{apply: site.yaml}]
+quiet: 1s
+patience: 5s
+perturbations: [crash-after-write]
+";
+    let Some(found) = explore_twins(Operator::PythonClient("kopf_site.py"), scenario).await else {
+        return;
+    };
+    found.assert_found("crash-after-write@1", "does not become quiet");
+}
+
+#[tokio::test]
 async fn an_operator_with_the_python_client_is_explored() {
     let scenario = "
 steps: [{apply: site.yaml}]

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::super::*;
-use crate::field_path::FieldPattern;
+use crate::field_pattern::FieldPattern;
 use crate::scenario::{KindField, ScenarioRules};
 
 fn judge() -> Judge {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::finding::{Finding, Problem, StateDifference};
+use crate::finding::{ComparedState, Finding, Problem, StateDifference};
 use crate::object_id::ObjectId;
 use crate::request::{OperatorRequest, RequestVerb};
 use crate::scenario::Step;
@@ -34,6 +34,7 @@ pub(crate) fn request(verb: RequestVerb, resource: &str, name: Option<&str>) -> 
         name: name.map(str::to_owned),
         is_dry_run: false,
         may_be_stale: false,
+        is_streaming_list: false,
     }
 }
 
@@ -166,6 +167,7 @@ pub(crate) fn lost_answer_events() -> Vec<WorldEvent> {
 pub(crate) fn lost_answer() -> Finding {
     let site = json!({"apiVersion": "example.com/v1", "kind": "Site", "metadata": {"namespace": "shop", "name": "pages"}});
     Finding {
+        change: None,
         perturbations: vec!["lost-answer@2".parse().unwrap()],
         problem: wrong_state(vec![
             StateDifference {
@@ -212,6 +214,7 @@ pub(crate) fn secret_finding() -> Finding {
     };
     let text = format!("the password is {SECRET_VALUE} or {SECRET_BASE64}");
     Finding {
+        change: None,
         perturbations: vec!["stale-restart@1:2".parse().unwrap()],
         problem: Problem::ChangedConstant {
             object: id("Secret", "db"),
@@ -270,6 +273,7 @@ pub(crate) fn secret_finding() -> Finding {
 pub(crate) fn wrong_state(differences: Vec<StateDifference>) -> Problem {
     Problem::WrongState {
         quiet_step: None,
+        than: ComparedState::Undisturbed,
         differences,
     }
 }

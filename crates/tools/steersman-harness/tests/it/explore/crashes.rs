@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 use tokio::time::sleep;
 
 use super::support::{
-    Form, Outcome, Widget, WidgetOperator, all_but, check, config_map, create_once,
+    Form, Outcome, Widget, WidgetOperator, all_but, check, config_map, create_once, data,
     delete_if_there, ensure, key, operator, phase, scenario, set_phase, widget,
 };
 
@@ -111,7 +111,9 @@ impl WidgetOperator for StuckLock {
             .as_ref()
             .is_some_and(|all| all.contains_key(LOCK));
         let child = client.get_opt::<ConfigMap>(&widget.key()).await?;
-        let is_done = phase(&widget) == Some("Done") && child.is_some();
+        let has_size =
+            |child: &ConfigMap| child.data.as_ref() == Some(&data("size", widget.spec.size));
+        let is_done = phase(&widget) == Some("Done") && child.as_deref().is_some_and(has_size);
         let must_wait = is_locked && !self.0.is_mended();
         if must_wait || (is_done && !is_locked) {
             return Ok(());

@@ -112,6 +112,10 @@ impl WidgetOperator for Ordinals {
             Form::Mended => ctx.client().clone(),
         };
         let all = ListOptions::new().namespace("default");
+        let widget = match self.0 {
+            Form::Planted => widget,
+            Form::Mended => Arc::new(client.live().get::<Widget>(&widget.key()).await?),
+        };
         let size = usize::try_from(widget.spec.size).unwrap_or_default();
         for ordinal in 0..size {
             let child = widget.key().sibling(format!("a-{ordinal}"));
@@ -119,7 +123,15 @@ impl WidgetOperator for Ordinals {
                 create_once(&client, &config_map(&child, "color", "red")).await?;
             }
         }
-        while client.list::<ConfigMap>(&all).await?.len() > size {
+        let count = async || match self.0 {
+            Form::Planted => client.list::<ConfigMap>(&all).await.map(|all| all.len()),
+            Form::Mended => client
+                .live()
+                .list::<ConfigMap>(&all)
+                .await
+                .map(|all| all.len()),
+        };
+        while count().await? > size {
             let mut children = client.live().list::<ConfigMap>(&all).await?;
             children.sort_by_key(|child| child.key());
             if let Some(last) = children.pop() {

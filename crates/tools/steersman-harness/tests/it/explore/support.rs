@@ -102,6 +102,13 @@ pub(super) async fn check(
         Err(error) => panic!("the planted form cannot be explored: {error}"),
     }
     let report = operator(Form::Mended).explore(scenario()).await.unwrap();
+    // One operator makes random passwords of its own.
+    let mut unrepeatable = report.unrepeatable.iter();
+    assert!(
+        unrepeatable.all(|request| request.contains("secrets")),
+        "{}",
+        report.summary()
+    );
     // Only an operator that writes has such points.
     assert!(
         names(&report).contains("crash-after-write@1"),

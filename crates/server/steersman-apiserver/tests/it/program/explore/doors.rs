@@ -1,6 +1,9 @@
 //! Flags, reports, and what the program says about mistakes.
 
-use super::world::{Operator, World};
+use super::world::{Operator, World, skip};
+
+/// Checks the page in a browser.
+const IN_CHROMIUM: &str = include_str!("page.py");
 
 const SITE: &str = "steps: [{apply: site.yaml}]\n";
 
@@ -38,6 +41,11 @@ async fn only_repeats_a_finding_and_a_report_tells_it() {
     let report = world.folder.path().join("report");
     let (junit, html) = (report.join("junit.xml"), report.join("report.html"));
     world.check_with_python(CHECK, &[&junit, &html]);
+    if std::env::var_os("STEERSMAN_CHROMEDRIVER").is_some_and(|path| !path.is_empty()) {
+        world.check_with_python(IN_CHROMIUM, &[&html]);
+    } else {
+        skip("STEERSMAN_CHROMEDRIVER names no chromedriver; `.ci/run test` installs one");
+    }
     let mended = world.explore(operator, "mended", &["--only", "crash-after-write@1"]);
     mended.await.unwrap().assert_code(0);
     world.assert_nothing_is_left();

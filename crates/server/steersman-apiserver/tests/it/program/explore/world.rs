@@ -61,13 +61,15 @@ spec: {page: hello, size: 4}
         Some(world)
     }
 
-    /// Writes `scenario.yaml` with short times and the definition of Sites.
+    /// Writes `scenario.yaml` with the definition of Sites, and with short times unless the text has others.
     pub(super) fn with_scenario(self, text: &str) -> Self {
         let definition = operator_path("crd.yaml");
-        let head = format!(
-            "initial: {definition:?}\nquiet: 300ms\npatience: 4s\n{}",
-            text.trim_start()
-        );
+        let times = if text.contains("\nquiet: ") {
+            ""
+        } else {
+            "quiet: 300ms\npatience: 4s\n"
+        };
+        let head = format!("initial: {definition:?}\n{times}{}", text.trim_start());
         self.write("scenario.yaml", &head);
         self
     }
@@ -211,7 +213,7 @@ fn path_text(file: &str) -> String {
 }
 
 /// Bypasses the capture of the test harness: a skipped test must not look like one that ran.
-fn skip(why: &str) {
+pub(super) fn skip(why: &str) {
     use std::io::Write as _;
     let _ = std::io::stderr().write_all(format!("skipped: {why}\n").as_bytes());
 }

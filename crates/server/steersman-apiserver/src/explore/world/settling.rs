@@ -1,0 +1,231 @@
+//! Driver: waits until the operator of a world is quiet, and asks what is wrong then.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use steersman_explore::{ObjectId, Problem, WorldEventKind};
+
+use super::{LONGEST_START, World};
+use crate::explore::error::ExploreError;
+use crate::explore::host::ReconcileOutcomes;
+use crate::explore::world_state::ProcessStart;
+
+#[derive(Debug, PartialEq, Eq)]
+enum QuietWait {
+    Quiet,
+    TooLate,
+    /// The operator cannot become quiet, because of a problem that is noted.
+    Broken,
+}
+
+/// The end of the wait for the state of the reference.
+#[derive(Debug)]
+pub(super) enum Settled {
+    AsExpected,
+    /// Not as expected, or not quiet. Problems that are noted already are not among these.
+    Wrong(Vec<Problem>),
+}
+
+impl World {
+    /// Waits until the operator is quiet in a state that is as it must be, at a quiet step or at the end. Returns what is
+    /// wrong then.
+    pub(super) async fn settle(&self, quiet_step: Option<usize>) -> Settled {
+        let patience = self.order.scenario.rules.patience;
+        let mut limit = self.core.now() + patience;
+        let mut changed = self.core.changed.subscribe();
+        loop {
+            match self.wait_until_quiet(limit).await {
+                QuietWait::Quiet => {}
+                // What is held back may be what the operator waits for.
+                QuietWait::TooLate if self.release_held().await => {
+                    limit = self.core.now() + patience;
+                    continue;
+                }
+                QuietWait::TooLate => {
+                    self.note_not_quiet();
+                    // The state of a busy operator says nothing.
+                    return Settled::Wrong(Vec::new());
+                }
+                QuietWait::Broken => return Settled::Wrong(Vec::new()),
+            }
+            self.core.tell(WorldEventKind::Quiet);
+            if self.release_held().await {
+                limit = self.core.now() + patience;
+                continue;
+            }
+            let host = &self.core.host;
+            let state = || {
+                (
+                    self.core.server.revision(),
+                    host.records(),
+                    host.reconciles(),
+                )
+            };
+            // Read first: a change while the state is judged is a reason to judge again.
+            let before = state();
+            let (objects, compared) = self.objects();
+            let (mut wrong, is_over) = {
+                let judge = &self.core.state.lock().judge;
+                let wrong = judge.wrong_when_quiet(quiet_step, &objects, &compared);
+                (wrong, judge.is_over())
+            };
+            let ReconcileOutcomes { failing, panics } = before.2.clone();
+            self.note_panics(panics);
+            let reference = self.order.reference.as_ref();
+            let must_succeed = !is_over && reference.is_some_and(|reference| !reference.may_fail);
+            if wrong.is_empty() && must_succeed && !failing.is_empty() {
+                wrong.push(Problem::Failing(failing.clone()));
+            }
+            if wrong.is_empty() {
+                self.failing.lock().extend(failing);
+                self.states.lock().push(compared);
+                return Settled::AsExpected;
+            }
+            // The operator may still get there, for instance after a backoff: waits for its next change.
+            while state() == before {
+                let limit = self.limit(limit);
+                if self.core.now() >= limit || self.is_broken() {
+                    return Settled::Wrong(wrong);
+                }
+                // Changes of the server itself, such as those of played controllers, and of records outside of the cluster
+                // wake no task.
+                let next = limit.min(self.core.now() + self.quiet_time());
+                self.wait(&mut changed, next).await;
+            }
+        }
+    }
+
+    /// Restarts all processes, and notes what they write although all is settled.
+    pub(super) async fn restart_settled(&self) -> Result<(), ExploreError> {
+        let restarted = "the operator is restarted; nothing is left to do".to_owned();
+        self.core.tell(WorldEventKind::Perturbed(restarted));
+        let before = self.core.state.lock().changes.len();
+        let records = ObjectId::map(self.core.host.records());
+        self.core.kill_all().await;
+        for _ in 0..self.order.scenario.rules.replicas {
+            self.core.start_process().await?;
+        }
+        let limit = self.core.now() + self.order.scenario.rules.patience;
+        if self.wait_until_quiet(limit).await == QuietWait::TooLate {
+            self.note_not_quiet();
+        }
+        self.note_panics(self.core.host.reconciles().panics);
+        let mut state = self.core.state.lock();
+        let mut writes = state.changes.get(before..).unwrap_or_default().to_vec();
+        let after = ObjectId::map(self.core.host.records());
+        let all: BTreeSet<&ObjectId> = records.keys().chain(after.keys()).collect();
+        let changed = all
+            .into_iter()
+            .filter(|id| records.get(id) != after.get(id));
+        writes.extend(changed.map(|id| format!("change {id}, outside of the cluster")));
+        if !writes.is_empty() {
+            state.judge.note(Problem::SettledWrites(writes));
+        }
+        Ok(())
+    }
+
+    /// Notes panics, which are problems wherever they happen.
+    fn note_panics(&self, panics: Vec<String>) {
+        let mut state = self.core.state.lock();
+        for text in panics {
+            state.judge.note(Problem::Panic(text));
+        }
+    }
+
+    /// Lets arrive what perturbations hold back. Returns whether anything was held back.
+    pub(super) async fn release_held(&self) -> bool {
+        let actions = self.core.state.lock().interceptor.become_quiet();
+        if actions.is_empty() {
+            return false;
+        }
+        self.core.act(actions).await;
+        true
+    }
+
+    /// Returns when patience ends, at `limit` at the earliest: patience begins when the processes have started, and one
+    /// leads.
+    fn limit(&self, limit: Duration) -> Duration {
+        let patience = self.order.scenario.rules.patience;
+        let state = self.core.state.lock();
+        let limit = limit.max(state.leads_by() + patience);
+        match state.start() {
+            ProcessStart::Starting(since) => limit.max(since + patience.max(LONGEST_START)),
+            ProcessStart::Started(at) => limit.max(at + patience),
+            ProcessStart::None => limit,
+        }
+    }
+
+    async fn wait_until_quiet(&self, limit: Duration) -> QuietWait {
+        let quiet = self.quiet_time();
+        let mut changed = self.core.changed.subscribe();
+        loop {
+            if self.core.state.lock().never_waits() {
+                return QuietWait::TooLate;
+            }
+            if self.is_broken() {
+                return QuietWait::Broken;
+            }
+            let limit = self.limit(limit);
+            let (quiet_at, idle_at) = {
+                let state = self.core.state.lock();
+                let idle = state.idle_since().filter(|_| !state.is_displaced());
+                (
+                    state.quiet_since().map(|since| since + quiet),
+                    idle.map(|since| since + quiet),
+                )
+            };
+            let now = self.core.now();
+            if quiet_at.is_some_and(|at| at <= now) {
+                return QuietWait::Quiet;
+            }
+            if now >= limit {
+                // An operator that polls no more has nothing to do.
+                return match idle_at {
+                    Some(at) if at <= now => QuietWait::Quiet,
+                    _ => QuietWait::TooLate,
+                };
+            }
+            self.wait(&mut changed, quiet_at.unwrap_or(limit).min(limit))
+                .await;
+        }
+    }
+
+    /// Lets time pass, unless the operator never waits. What perturbations hold back arrives when the operator is quiet.
+    pub(super) async fn pass(&self, time: Duration) {
+        let until = self.core.now() + time;
+        let mut changed = self.core.changed.subscribe();
+        while self.core.now() < until && !self.core.state.lock().never_waits() {
+            let quiet_since = self.core.state.lock().quiet_since();
+            let quiet_at = quiet_since.map(|since| since + self.quiet_time());
+            if quiet_at.is_some_and(|at| at <= self.core.now()) && self.release_held().await {
+                continue;
+            }
+            let next = quiet_at.filter(|at| *at > self.core.now());
+            self.wait(&mut changed, next.unwrap_or(until).min(until))
+                .await;
+        }
+    }
+
+    /// Waits until something happens, at most until a time.
+    pub(super) async fn wait(
+        &self,
+        changed: &mut tokio::sync::watch::Receiver<u64>,
+        until: Duration,
+    ) {
+        tokio::select! {
+            // The sender lives as long as the core, so waiting cannot fail.
+            _ = changed.changed() => {}
+            () = tokio::time::sleep_until(self.core.instant(until)) => {}
+        }
+    }
+
+    fn note_not_quiet(&self) {
+        self.note_panics(self.core.host.reconciles().panics);
+        let mut state = self.core.state.lock();
+        let mut writes = state.writes.clone();
+        if state.quiet_since().is_none() {
+            writes.push("no process of the operator has started its watches, or leads, since the last start".to_owned());
+        }
+        state.judge.note_not_quiet(&writes);
+    }
+}
