@@ -347,10 +347,8 @@ impl ClientConfig {
     ///
     /// As [`client`](Self::client).
     pub async fn connect(&self) -> Result<kube_client::Client, Error> {
-        // Without a runtime `client` returns the error that names it, and a server in this process needs no plugin: a
-        // blocking thread would make tests on a paused clock depend on real time.
-        let is_in_process = matches!(self.destination, Destination::InProcess(_));
-        if is_in_process || Handle::try_current().is_err() {
+        if Handle::try_current().is_err() {
+            // `client` returns the error that names the missing runtime.
             return self.client();
         }
         let client_config = self.clone();

@@ -3,10 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use steersman_explore::{ObjectChange, ObjectId, OperatorRequest};
+use steersman_explore::{ObjectChange, ObjectId, OperatorRequest, RequestVerb};
 
 /// The resource of leader elections.
 const LEASES: &str = "leases.coordination.k8s.io";
+
+/// How long after the creation of a Lease a leader may wait before it works: an elector of Steersman waits two retry periods,
+/// until a leader that does not know of the new Lease has noticed it.
+const HOLD: Duration = Duration::from_secs(4);
 
 /// The longest time in which another candidate takes the Lease of a process that was killed: twice the usual duration of a
 /// Lease.
@@ -35,14 +39,14 @@ impl LeaseHolders {
         request.resource == LEASES && request.verb.is_write()
     }
 
-    /// Notes a write of a Lease that succeeded. Returns its holder if that is another one than before; the inner `None` is
-    /// for a release.
+    /// Notes a write of a Lease that succeeded. Returns its holder if that is another one than before, and when the holder
+    /// works at the latest; the holder is `None` after a release.
     pub(super) fn note(
         &mut self,
         now: Duration,
         request: &OperatorRequest,
         change: &ObjectChange,
-    ) -> Option<Option<usize>> {
+    ) -> Option<(Option<usize>, Duration)> {
         let after = change.after.as_ref()?;
         let holder = after["spec"]["holderIdentity"].as_str().unwrap_or_default();
         let holder = (!holder.is_empty()).then_some(request.process);
@@ -50,8 +54,11 @@ impl LeaseHolders {
         if before == Some(holder) {
             return None;
         }
-        self.led_at = now;
-        Some(holder)
+        self.led_at = match request.verb {
+            RequestVerb::Create => now + HOLD,
+            _ => now,
+        };
+        Some((holder, self.led_at))
     }
 
     /// Notes the end of a process.

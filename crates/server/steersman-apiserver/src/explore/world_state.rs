@@ -16,10 +16,6 @@ use crate::faults::{RequestRecord, Verb};
 /// The group that names the process of the operator that sent a request.
 const PROCESS: &str = "steersman:process:";
 
-/// How long after the creation of a Lease a leader may wait before it works: an elector of Steersman waits two retry periods,
-/// until a leader that does not know of the new Lease has noticed it.
-const LEASE_HOLD: Duration = Duration::from_secs(4);
-
 /// The maximum number of reads that the story keeps between two writes.
 const MOST_READS: usize = 40;
 
@@ -256,14 +252,11 @@ impl WorldState {
         change: Option<&ObjectChange>,
     ) {
         let taken = change.and_then(|change| self.leases.note(now, request, change));
-        if let Some(holder) = taken {
-            self.touch(now);
+        if let Some((holder, works_by)) = taken {
+            self.touch(works_by);
             if holder.is_some() && self.displaced != holder {
                 self.displaced = None;
             }
-        }
-        if request.verb == RequestVerb::Create {
-            self.touch(now + LEASE_HOLD);
         }
     }
 

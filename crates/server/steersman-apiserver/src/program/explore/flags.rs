@@ -26,7 +26,7 @@ The scenario is a YAML file. Only initial and steps are needed; paths are relati
   ignore: [{kind: Event}]                              # not compared; with path: only that field
   replicas: 1
   perturbations: [crash-after-write, refuse]           # all that fit if left out
-  desiredStates: {skip: [{kind: Site, path: spec.id}]} # fields that no desired-state changes; or only: those that it does";
+  desiredStates: {skip: [{kind: Site, path: spec.id}]} # fields that desired-state leaves alone; only: those that it changes";
 
 /// Explores an operator: runs it in many worlds, each on an API server of its own. Kills it at each of its writes,
 /// loses answers, shows it old states, and so on, and compares each world with an undisturbed one.

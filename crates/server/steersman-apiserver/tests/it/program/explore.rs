@@ -100,11 +100,11 @@ perturbations: [crash-before-write, expired-watch]
 
 #[tokio::test]
 async fn an_operator_with_kopf_is_explored() {
-    // kopf reads the definitions and the namespaces before it watches a kind.
+    // kopf reads the definitions and the namespaces before it watches a kind, and is slow on a busy machine.
     let scenario = "
 steps: [{apply: site.yaml}]
-quiet: 1s
-patience: 5s
+quiet: 3s
+patience: 8s
 perturbations: [crash-after-write]
 ";
     let Some(found) = explore_twins(Operator::PythonClient("kopf_site.py"), scenario).await else {
