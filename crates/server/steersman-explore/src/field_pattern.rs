@@ -1,6 +1,7 @@
 //! Machine: parses the path of a field of an object, and finds or removes the fields that the path names.
 
 use serde_json::Value;
+use steersman_cel::structural::{Additional, Structural};
 
 use crate::field_path::{FieldPath, FieldStep, join_member};
 
@@ -114,6 +115,11 @@ impl FieldPattern {
         self.steps.len() <= steps.len() && self.steps.iter().zip(steps).all(names)
     }
 
+    /// Returns whether a schema has such a field, or allows any.
+    pub(crate) fn is_in(&self, schema: &Structural) -> bool {
+        is_in(&self.steps, schema)
+    }
+
     /// Removes the fields that the path names.
     pub fn remove(&self, object: &mut Value) {
         remove(&self.steps, object);
@@ -155,6 +161,23 @@ impl PatternStep {
             _ => Vec::new(),
         }
     }
+}
+
+fn is_in(steps: &[PatternStep], schema: &Structural) -> bool {
+    let Some((step, rest)) = steps.split_first() else {
+        return true;
+    };
+    let of_entry = schema.additional.schema();
+    let below = |sub: Option<&Structural>| sub.is_some_and(|sub| is_in(rest, sub));
+    let is_known = match step {
+        PatternStep::Member(name) => below(schema.properties.get(name).or(of_entry)),
+        PatternStep::Item(_) => below(schema.items.as_deref()),
+        PatternStep::Every => {
+            let mut members = schema.properties.iter().map(|(_, sub)| sub);
+            below(schema.items.as_deref()) || below(of_entry) || members.any(|sub| is_in(rest, sub))
+        }
+    };
+    is_known || schema.preserve_unknown || schema.additional == Additional::Any
 }
 
 fn remove(steps: &[PatternStep], value: &mut Value) {

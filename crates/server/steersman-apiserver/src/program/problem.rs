@@ -170,6 +170,16 @@ pub(crate) enum ProgramProblem {
          it out to see all"
     )]
     NotReached { only: String, writes: usize },
+    #[error(
+        "{only} was not tried: there is no change with this number, or the scenario goes wrong without it, as the summary \
+         says; leave --only out to see all"
+    )]
+    NoChange { only: String },
+    #[error(
+        "`desiredStates` of the scenario names fields that no schema has: {}; write the kind and path of a field of a \
+         definition among `initial`", fields.join(", ")
+    )]
+    NoSuchField { fields: Vec<String> },
     #[error("a world cannot run")]
     World {
         source: Box<dyn std::error::Error + Send + Sync>,

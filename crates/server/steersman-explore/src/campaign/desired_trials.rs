@@ -83,8 +83,10 @@ impl DesiredTrials {
     pub(super) fn new(scenario: &Scenario, points: &ReferencePoints) -> Self {
         let mut trials = Self::default();
         let mut first = 1;
-        for target in targets(scenario) {
+        let targets = targets(scenario, &mut trials.report.unmatched);
+        for mut target in targets {
             trials.report.left_out += target.left_out;
+            trials.report.skipped.append(&mut target.skipped);
             let next = first + target.changes.len();
             trials.targets.push(TargetTrials {
                 target,
@@ -183,9 +185,9 @@ impl DesiredTrials {
             let known = target.effects.entry(trial.change.path.to_string());
             *known.or_default() |= has_effect;
         }
-        if !trial.is_reachable {
+        if let Some(why) = &trial.unreachable {
             let (id, text) = (&target.target.id, &trial.change.text);
-            self.report.unreachable.push(format!("{id} {text}"));
+            self.report.unreachable.push(format!("{id} {text} ({why})"));
         }
         Some(trial.end(number, outcome))
     }

@@ -9,7 +9,7 @@ use steersman_cel::structural::Structural;
 use super::schema_walk::{NOT_DESIRED, SchemaChange, changes};
 use crate::field_path::FieldPath;
 use crate::object_id::{ObjectId, ObjectMap};
-use crate::scenario::{Scenario, Step, is_same};
+use crate::scenario::{KindField, Scenario, Step, is_same};
 
 /// The number of desired states that are tried for one object.
 const MOST_CHANGES: usize = 200;
@@ -33,6 +33,8 @@ pub(crate) struct Target {
     pub(crate) changes: Vec<Arc<DesiredChange>>,
     /// The number of changes beyond the maximum, which are not tried.
     pub(crate) left_out: usize,
+    /// The changes that are not tried because they would change a skipped field, too.
+    pub(crate) skipped: Vec<String>,
 }
 
 /// Another desired state of an object: one field is changed.
@@ -52,22 +54,30 @@ impl Target {
         is_same(&self.id, stored)
     }
 
-    /// Returns whether a condition in the status of the object has another status than in an earlier state, such as `Ready`
-    /// that was true.
-    pub(crate) fn has_other_conditions(&self, before: &ObjectMap, after: &ObjectMap) -> bool {
+    /// Returns how a condition in the status of the object differs from an earlier state, such as `Ready: "False" instead of
+    /// "True"`; `None` if all are the same.
+    pub(crate) fn other_condition(&self, before: &ObjectMap, after: &ObjectMap) -> Option<String> {
         let conditions = |state: &ObjectMap| {
             let object = state.iter().find(|(id, _)| self.is(id));
             let conditions = object.map(|(_, object)| object["status"]["conditions"].clone());
             let conditions = conditions.and_then(|all| all.as_array().cloned());
             let all = conditions.unwrap_or_default().into_iter();
-            all.map(|one| (one["type"].to_string(), one["status"].clone()))
-                .collect::<BTreeMap<String, Value>>()
+            all.map(|one| {
+                let name = one["type"].as_str().unwrap_or_default().to_owned();
+                (name, one["status"].to_string())
+            })
+            .collect::<BTreeMap<String, String>>()
         };
         let (before, after) = (conditions(before), conditions(after));
-        let mut both = after
-            .iter()
-            .filter_map(|(name, status)| Some((before.get(name)?, status)));
-        both.any(|(before, after)| before != after)
+        let absent = "nothing".to_owned();
+        let mut names = before.keys().chain(after.keys());
+        let name = names.find(|name| before.get(*name) != after.get(*name))?;
+        let status = |all: &BTreeMap<String, String>| all.get(name).unwrap_or(&absent).clone();
+        Some(format!(
+            "the condition {name} is {} instead of {}",
+            status(&after),
+            status(&before)
+        ))
     }
 
     /// Returns the scenario in which the object has the changed state from the beginning.
@@ -118,8 +128,10 @@ pub(crate) fn restore(object: &mut Value, earlier: &Value) -> bool {
 }
 
 /// Returns the objects of a scenario that have other desired states: the first of each kind that has a definition among the
-/// initial objects.
-pub(crate) fn targets(scenario: &Scenario) -> Vec<Target> {
+/// initial objects. Adds to `unmatched` the chosen fields that no such kind has.
+pub(crate) fn targets(scenario: &Scenario, unmatched: &mut Vec<String>) -> Vec<Target> {
+    let fields = &scenario.rules.desired_states;
+    let mut missing: Vec<&KindField> = fields.only.iter().chain(&fields.skip).collect();
     let of_steps = scenario.steps.iter().flat_map(Step::objects);
     let applied = scenario.initial.iter().chain(of_steps);
     let mut seen = BTreeSet::new();
@@ -129,11 +141,17 @@ pub(crate) fn targets(scenario: &Scenario) -> Vec<Target> {
         let Some(schema) = schema_of(scenario, object) else {
             continue;
         };
+        missing.retain(|one| one.kind != id.kind || !one.field.is_in(&schema));
         if seen.insert((id.group.clone(), id.kind.clone())) {
             found.push(target(scenario, id, &schema));
         }
     }
-    found.retain(|target| !target.changes.is_empty());
+    unmatched.extend(
+        missing
+            .iter()
+            .map(|one| format!("{} {}", one.kind, one.field)),
+    );
+    found.retain(|target| !target.changes.is_empty() || !target.skipped.is_empty());
     found
 }
 
@@ -167,6 +185,7 @@ fn target(scenario: &Scenario, id: ObjectId, schema: &Structural) -> Target {
         quiet_step,
         changes: Vec::new(),
         left_out: 0,
+        skipped: Vec::new(),
     };
     let Some(object) = last_applied(&target.scenario, &target.id) else {
         return target;
@@ -180,7 +199,12 @@ fn target(scenario: &Scenario, id: ObjectId, schema: &Structural) -> Target {
         let mut changed = defaulted.clone();
         change.written.set(&mut changed, change.value.clone());
         let kind = &target.id.kind;
-        if !fields.allow(kind, &change.path) || fields.skip_differs(kind, &defaulted, &changed) {
+        if !fields.allow(kind, &change.path) {
+            continue;
+        }
+        if fields.skip_differs(kind, &defaulted, &changed) {
+            let text = text_of(&change, &defaulted);
+            target.skipped.push(format!("{} {text}", target.id));
             continue;
         }
         let mut with_defaults = changed.clone();

@@ -212,7 +212,7 @@ fn scenario(rules: ScenarioRules) -> Scenario {
 
 #[test]
 fn a_change_begins_at_the_first_quiet_step_with_the_object() {
-    let all = targets(&scenario(ScenarioRules::default()));
+    let all = targets(&scenario(ScenarioRules::default()), &mut Vec::new());
     let [target] = all.as_slice() else {
         panic!("{all:?}");
     };
@@ -254,7 +254,7 @@ fn fields_are_chosen_by_path() {
         let mut rules = ScenarioRules::default();
         rules.desired_states.only = only.iter().map(|path| field(path)).collect();
         rules.desired_states.skip = skip.iter().map(|path| field(path)).collect();
-        let all = targets(&scenario(rules))
+        let all = targets(&scenario(rules), &mut Vec::new())
             .into_iter()
             .flat_map(|target| target.changes);
         let mut paths: Vec<String> = all.map(|change| change.path.to_string()).collect();
@@ -279,4 +279,18 @@ fn only_the_desired_state_of_an_object_is_restored() {
         (&earlier["spec"], &json!(true))
     );
     assert!(!restore(&mut object, &earlier));
+}
+
+#[test]
+fn a_chosen_field_that_no_kind_has_is_named() {
+    let mut rules = ScenarioRules::default();
+    let field = |kind: &str, path: &str| KindField {
+        kind: kind.to_owned(),
+        field: FieldPattern::parse(path).unwrap(),
+    };
+    rules.desired_states.only = vec![field("Site", "spec.size"), field("Site", "spec.sise")];
+    rules.desired_states.skip = vec![field("Sites", "spec"), field("Site", "spec.*")];
+    let mut unmatched = Vec::new();
+    targets(&scenario(rules), &mut unmatched);
+    assert_eq!(unmatched, ["Site spec.sise", "Sites spec"]);
 }

@@ -40,11 +40,15 @@ pub struct ExploreReport {
 pub struct DesiredReport {
     /// The fields of which no change had an effect, with their kinds, such as `Site spec.note`.
     pub without_effect: Vec<String>,
-    /// The changes with which the operator does not become quiet, or keeps failing; only the way back was tried.
+    /// The changed states that the operator cannot reach, each with the reason; only the way back was tried.
     pub unreachable: Vec<String>,
     /// The objects of which no change was tried, because the scenario goes wrong without a change if it ends where changes
     /// begin, each with the problem.
     pub untried: Vec<String>,
+    /// The changes that were not tried because they would change a skipped field, too.
+    pub skipped: Vec<String>,
+    /// The chosen fields that no kind has: a mistake in the scenario.
+    pub unmatched: Vec<String>,
     /// The number of changes beyond the maximum for one object, which were not tried.
     pub left_out: usize,
 }

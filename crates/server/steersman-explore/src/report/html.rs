@@ -54,8 +54,12 @@ impl ExploreReport {
         let states = &self.desired_states;
         html.push_str(&details("Fields without an effect", &states.without_effect));
         html.push_str(&details(
-            "Desired states in which the operator does not become quiet",
+            "Desired states that the operator cannot reach",
             &states.unreachable,
+        ));
+        html.push_str(&details(
+            "Desired states that would change a skipped field",
+            &states.skipped,
         ));
         html.push_str(&details(
             "Points that were not tried, because the budget ended",

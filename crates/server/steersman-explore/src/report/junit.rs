@@ -6,6 +6,7 @@ use super::explore_report::{ExploreReport, PointOutcome, PointReport};
 use super::kinds::kind_name;
 use super::markup::{escaped, escaped_attribute};
 use crate::finding::Finding;
+use crate::perturbation::PerturbationKind;
 use crate::story::{seconds, sentence_of, tell};
 
 /// A test case.
@@ -153,6 +154,19 @@ fn cases(report: &ExploreReport) -> Vec<TestCase> {
     }
     others.retain(|other| cases.iter().all(|case| case.name != other.name));
     others.extend(cases);
+    // Without them a budget would look like a whole exploration.
+    let not_tried = report.not_tried.iter().map(|name| {
+        let kind = name.split(['@', '+']).next().unwrap_or_default();
+        let known = PerturbationKind::parse(kind);
+        TestCase {
+            kind: known.map_or("pairs", PerturbationKind::name),
+            name: name.clone(),
+            change: String::new(),
+            time: Duration::ZERO,
+            result: CaseResult::Skipped("the budget ended before"),
+        }
+    });
+    others.extend(not_tried);
     others
 }
 

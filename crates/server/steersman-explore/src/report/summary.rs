@@ -94,6 +94,8 @@ impl ExploreReport {
             without_effect,
             unreachable,
             untried,
+            skipped,
+            unmatched,
             left_out,
         } = &self.desired_states;
         let mut lines = Vec::new();
@@ -111,8 +113,19 @@ impl ExploreReport {
             let states = count(unreachable.len(), "desired state", "desired states");
             let named = first_of(unreachable);
             lines.push(format!(
-                "with {states} the operator does not become quiet or keeps failing, so that only the way back was tried: {named}"
+                "the operator cannot reach {states}, so that only the way back was tried: {named}"
             ));
+        }
+        if !skipped.is_empty() {
+            let states = count(skipped.len(), "desired state was", "desired states were");
+            let named = first_of(skipped);
+            lines.push(format!(
+                "{states} left out, because a skipped field would change, too: {named}"
+            ));
+        }
+        if !unmatched.is_empty() {
+            let fields = count(unmatched.len(), "chosen field is", "chosen fields are");
+            lines.push(format!("{fields} in no schema: {}", unmatched.join(", ")));
         }
         if *left_out > 0 {
             let states = count(*left_out, "desired state was", "desired states were");

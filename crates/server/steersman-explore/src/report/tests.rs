@@ -81,6 +81,8 @@ fn what_other_desired_states_showed_is_summed_up() {
         without_effect: vec!["Site spec.note".to_owned()],
         unreachable: vec!["Site a spec.size: -1 instead of 0".to_owned()],
         untried: vec!["Page b: the operator ended by itself: exit code 1".to_owned()],
+        skipped: vec!["Site a without spec".to_owned()],
+        unmatched: vec!["Site spec.sise".to_owned()],
         left_out: 7,
     };
     let summary = report.summary();
@@ -89,6 +91,8 @@ fn what_other_desired_states_showed_is_summed_up() {
         "1 field has no effect: Site spec.note",
         "only the way back was tried: Site a spec.size: -1 instead of 0",
         "no other desired state was tried of Page b: the operator ended by itself",
+        "a skipped field would change, too: Site a without spec",
+        "1 chosen field is in no schema: Site spec.sise",
         "7 desired states were left out",
     ] {
         assert!(summary.contains(line), "{line}\n{summary}");
@@ -131,7 +135,7 @@ fn an_empty_report_is_printed() {
 #[test]
 fn junit_has_a_case_for_each_point_and_for_the_undisturbed_run() {
     let xml = report(vec![lost_answer()]).junit();
-    let counts = "tests=\"6\" failures=\"2\" errors=\"0\" skipped=\"1\" time=\"4.250\"";
+    let counts = "tests=\"8\" failures=\"2\" errors=\"0\" skipped=\"3\" time=\"4.250\"";
     assert!(
         xml.contains(&format!("<testsuite name=\"test/site.yaml\" {counts}>\n")),
         "{xml}"
@@ -157,7 +161,7 @@ fn findings_without_a_point_have_a_case() {
     let mut reduced = lost_answer();
     reduced.perturbations = vec![Perturbation::at(PerturbationKind::Missed, 9)];
     let xml = report(vec![reference.clone(), reference, reduced]).junit();
-    assert!(xml.contains("tests=\"7\" failures=\"4\""), "{xml}");
+    assert!(xml.contains("tests=\"9\" failures=\"4\""), "{xml}");
     assert_eq!(xml.matches(" name=\"reference\"").count(), 1);
     assert_eq!(
         xml.matches(">reference: the final state differs").count(),
@@ -261,6 +265,6 @@ fn a_report_without_findings_is_clean() {
     assert!(
         report
             .junit()
-            .contains("tests=\"4\" failures=\"0\" errors=\"0\" skipped=\"1\"")
+            .contains("tests=\"6\" failures=\"0\" errors=\"0\" skipped=\"3\"")
     );
 }

@@ -92,7 +92,15 @@ pub(crate) fn explore(
     let again = "Scenario::only(\"{name}\")".to_owned();
     let result = state.campaign.finish();
     let report = result.into_report(name.clone(), name, time, again);
-    if report.findings.is_empty() {
+    let unmatched = &report.desired_states.unmatched;
+    if report.findings.is_empty() && !unmatched.is_empty() {
+        let fields = unmatched.join(", ");
+        let mistake = format!(
+            "the scenario {}: no schema has the fields {fields}",
+            report.scenario
+        );
+        Err(HarnessError::Explore(mistake.into()))
+    } else if report.findings.is_empty() {
         Ok(report)
     } else {
         let report = Box::new(report);

@@ -47,13 +47,20 @@ pub(crate) async fn run(flags: ExploreFlags) -> Outcome<bool> {
         .points
         .iter()
         .find(|point| flags.only.is_some() && point.outcome == PointOutcome::NotReached)
-        .map(|point| ProgramProblem::NotReached {
-            only: point.name(),
-            writes: result.writes.len(),
+        .map(|point| match point.name() {
+            only if only.starts_with("desired-state") => ProgramProblem::NoChange { only },
+            only => ProgramProblem::NotReached {
+                only,
+                writes: result.writes.len(),
+            },
         });
+    let unmatched = result.desired_states.unmatched.clone();
     tell(&flags, result, began.elapsed())?;
     if done == AllWorlds::Stopped && is_clean {
         return Err(ProgramProblem::Stopped);
+    }
+    if !unmatched.is_empty() && is_clean {
+        return Err(ProgramProblem::NoSuchField { fields: unmatched });
     }
     match unreached {
         Some(problem) => Err(problem),

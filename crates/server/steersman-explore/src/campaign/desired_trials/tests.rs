@@ -182,7 +182,7 @@ fn only_the_way_back_is_tried_if_the_operator_cannot_reach_a_state() {
     assert!(result.findings.is_empty(), "{:?}", result.findings);
     assert_eq!(
         result.desired_states.unreachable,
-        ["Site shop/a spec.size: 3 instead of 2"]
+        ["Site shop/a spec.size: 3 instead of 2 (it does not become quiet)"]
     );
     let stuck: Operator = |spec, made| {
         let is_stuck = made.is_some_and(|made| made["stuck"] == true);

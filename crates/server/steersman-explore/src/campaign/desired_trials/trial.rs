@@ -23,8 +23,8 @@ pub(super) struct DesiredTrial {
     /// The index of the object.
     pub(super) target: usize,
     pub(super) change: Arc<DesiredChange>,
-    /// Whether the operator becomes quiet with the changed state.
-    pub(super) is_reachable: bool,
+    /// Why the operator cannot reach the changed state; `None` if it can.
+    pub(super) unreachable: Option<String>,
     /// What the change led to, once it is known.
     pub(super) changed_state: Option<ChangedState>,
     /// The states with the changed object alone, by run.
@@ -64,7 +64,7 @@ impl DesiredTrial {
         Self {
             target,
             change,
-            is_reachable: true,
+            unreachable: None,
             changed_state: None,
             alone: Vec::new(),
             needed_alone: 1,
@@ -74,6 +74,10 @@ impl DesiredTrial {
             time: Duration::ZERO,
             log: 0,
         }
+    }
+
+    fn is_reachable(&self) -> bool {
+        self.unreachable.is_none()
     }
 
     /// Returns the next world; `None` while one is running. `known` are the points of the reference, and whether requests may
@@ -90,7 +94,7 @@ impl DesiredTrial {
         self.is_running = true;
         let is_alone = match &self.found {
             Some((_, world)) => *world == TrialWorld::Alone,
-            None => self.is_reachable && self.alone.len() < self.needed_alone,
+            None => self.is_reachable() && self.alone.len() < self.needed_alone,
         };
         if is_alone {
             let scenario = target.alone(&self.change);
@@ -100,7 +104,7 @@ impl DesiredTrial {
         let reference = self.reference.take();
         let reference = reference.unwrap_or_else(|| Arc::new(self.learned(target, base, known)));
         self.reference = Some(Arc::clone(&reference));
-        let scenario = target.there_and_back(&self.change, self.is_reachable);
+        let scenario = target.there_and_back(&self.change, self.is_reachable());
         let plan = WorldPlan {
             reference: Some(reference),
             ..WorldPlan::of_desired_state(scenario, 0)
@@ -121,7 +125,7 @@ impl DesiredTrial {
         self.time += result.time;
         self.log = digest(&request_log(&result.events));
         let problems = std::mem::take(&mut result.problems).into_iter();
-        let changed = self.is_reachable.then_some(target.quiet_step + 1);
+        let changed = self.is_reachable().then_some(target.quiet_step + 1);
         let problems = problems.map(|one| compared(one, target, changed));
         let problems: Vec<Problem> = problems.collect();
         if let Some((finding, _)) = &mut self.found {
@@ -160,17 +164,21 @@ impl DesiredTrial {
         mut result: WorldResult,
     ) -> Option<PointOutcome> {
         let is_busy = |one: &Problem| matches!(one, Problem::NotQuiet { .. });
-        // A request that fails with the changed state alone makes the state unreachable, and so does a condition with which
-        // the operator says so.
         let state = result.states.get(target.quiet_step);
-        let says_so = base
+        let condition = base
             .zip(state)
-            .is_some_and(|(base, state)| target.has_other_conditions(base, state));
-        self.is_reachable = !problems.iter().any(is_busy) && result.failing.is_empty() && !says_so;
+            .and_then(|(base, state)| target.other_condition(base, state));
+        self.unreachable = if problems.iter().any(is_busy) {
+            Some("it does not become quiet".to_owned())
+        } else if let Some(failing) = result.failing.first() {
+            Some(format!("a request keeps failing: {failing}"))
+        } else {
+            condition
+        };
         // An operator need not become quiet with a state that it cannot reach, but it must not end.
         match problems.into_iter().find(|one| !is_busy(one)) {
             Some(problem) => self.find(TrialWorld::Alone, target, problem, result),
-            None if !self.is_reachable => {}
+            None if !self.is_reachable() => {}
             None if target.quiet_step < result.states.len() => {
                 let state = result.states.swap_remove(target.quiet_step);
                 self.alone.push(state);
@@ -196,7 +204,7 @@ impl DesiredTrial {
             return Some(PointOutcome::Refused);
         }
         let states = (target.quiet_step, target.quiet_step + 1);
-        if self.is_reachable
+        if self.is_reachable()
             && let (Some(before), Some(after)) =
                 (result.states.get(states.0), result.states.get(states.1))
         {
@@ -208,7 +216,7 @@ impl DesiredTrial {
         let Some(problem) = problem else {
             return Some(PointOutcome::Passed);
         };
-        let is_known = self.alone.len() == MOST_RUNS || !self.is_reachable;
+        let is_known = self.alone.len() == MOST_RUNS || !self.is_reachable();
         if ComparedState::of(&problem) == Some(ComparedState::CreatedChanged) && !is_known {
             // One run does not show what differs from run to run.
             self.needed_alone = MOST_RUNS;
@@ -228,7 +236,7 @@ impl DesiredTrial {
     ) -> Reference {
         let before: Vec<Arc<Expected>> = base.iter().take(target.quiet_step + 1).cloned().collect();
         let changed = || Arc::new(Expected::learn(&self.alone, &target.scenario.rules));
-        let changed = self.is_reachable.then(changed);
+        let changed = self.is_reachable().then(changed);
         let after = before.last().cloned();
         Reference {
             points: points.clone(),
@@ -240,7 +248,7 @@ impl DesiredTrial {
     fn find(&mut self, world: TrialWorld, target: &Target, problem: Problem, result: WorldResult) {
         let scenario = match world {
             TrialWorld::Alone => target.alone(&self.change),
-            TrialWorld::ThereAndBack => target.there_and_back(&self.change, self.is_reachable),
+            TrialWorld::ThereAndBack => target.there_and_back(&self.change, self.is_reachable()),
         };
         let finding = Finding {
             perturbations: Vec::new(),

@@ -143,6 +143,9 @@ impl WidgetOperator for RefusesZero {
     }
 }
 
+const UNREACHABLE: &str = "Widget default/a spec.size: 0 instead of 1 \
+    (a request keeps failing: widget default/a: a size of zero makes no sense)";
+
 fn refusing(form: Form) -> OperatorTest {
     operator(move || RefusesZero {
         form,
@@ -163,7 +166,7 @@ async fn an_operator_must_come_back_from_a_state_that_it_cannot_reach() {
         .await
         .unwrap();
     let unreachable = report.desired_states.unreachable;
-    assert_eq!(unreachable, ["Widget default/a spec.size: 0 instead of 1"]);
+    assert_eq!(unreachable, [UNREACHABLE]);
 }
 
 #[tokio::test]
