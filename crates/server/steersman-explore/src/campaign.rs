@@ -28,7 +28,7 @@ use crate::world_order::{WorldOrder, WorldPlan, WorldResult};
 const REFERENCES: usize = 3;
 
 /// The seed of the reference that is repeated.
-const REPEATED_SEED: u64 = 0;
+const REPEATED_SEED: usize = 0;
 
 /// The number of worlds that try a finding again.
 const REPEATS: usize = 3;
@@ -142,8 +142,7 @@ impl Campaign {
         }
         if self.options.is_repeatable && !self.repetition.is_ordered {
             self.repetition.is_ordered = true;
-            let mut world = WorldPlan::undisturbed(self.scenario.clone(), 0);
-            world.seed = REPEATED_SEED;
+            let world = WorldPlan::undisturbed(self.scenario.clone(), REPEATED_SEED);
             return self.run(Purpose::Repetition, world);
         }
         let Some(reference) = self.reference.clone() else {
@@ -186,7 +185,7 @@ impl Campaign {
         self.result.progress.worlds += 1;
         match purpose {
             Purpose::Reference => {
-                if order.seed == REPEATED_SEED {
+                if order.seed == REPEATED_SEED as u64 {
                     self.take_log(&result);
                 }
                 self.take_reference(result);

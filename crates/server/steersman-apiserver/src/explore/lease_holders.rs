@@ -29,8 +29,8 @@ pub(super) struct LeaseHolders {
 }
 
 impl LeaseHolders {
-    /// Notes that the operator elects a leader, as it did in undisturbed worlds.
-    pub(super) fn expect(&mut self, elects: bool) {
+    /// Notes whether the operator elects a leader. One that did goes on to.
+    pub(super) fn note_election(&mut self, elects: bool) {
         self.elects |= elects;
     }
 
@@ -75,7 +75,7 @@ impl LeaseHolders {
     /// Returns when a running process leads: when it took its Lease, or, if none leads yet, when the Lease of an ended
     /// process has been taken at the latest.
     pub(super) fn leads_by(&self, live: &BTreeSet<usize>) -> Duration {
-        if !self.elects || self.leads(live) {
+        if self.leads(live) {
             self.led_at
         } else {
             self.lost_at + LONGEST_TAKEOVER

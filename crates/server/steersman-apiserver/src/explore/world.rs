@@ -78,7 +78,7 @@ pub async fn run_world(
     state.must_poll = points.is_none_or(|points| points.polling == Polling::Repeats);
     state
         .leases
-        .expect(points.is_some_and(|points| points.elects));
+        .note_election(points.is_some_and(|points| points.elects));
     let core = Arc::new(WorldCore::new(server, host, order.scenario.clone(), state));
     core.server
         .set_interceptor(Some(Arc::new(WorldInterceptor(Arc::clone(&core)))));
@@ -333,26 +333,35 @@ impl World {
         }
     }
 
-    /// Returns all objects but those of the server itself, which differ from world to world, and those that are compared.
-    fn objects(&self) -> (ObjectMap, ObjectMap) {
+    /// Returns the objects but those of the server itself, which differ from world to world.
+    fn objects(&self) -> ObjectMap {
         let mut objects = self.core.objects();
         objects.retain(|object| !is_of_server(object));
-        let objects = ObjectId::map(objects);
-        let mut compared = objects.clone();
-        if self.order.compares == ComparedObjects::Created {
-            let records = ObjectId::map(self.core.host.records());
-            let state = self.core.state.lock();
-            compared.retain(|id, _| {
-                state.created.contains(id)
-                    || self.order.scenario.applies(id)
-                    || records.contains_key(id)
-            });
+        ObjectId::map(objects)
+    }
+
+    /// Returns those of the objects that are compared; `None` for all of them.
+    fn compared(&self, objects: &ObjectMap) -> Option<ObjectMap> {
+        if self.order.compares == ComparedObjects::All {
+            return None;
         }
-        (objects, compared)
+        let records = ObjectId::map(self.core.host.records());
+        let state = self.core.state.lock();
+        let is_compared = |id: &ObjectId| {
+            state.created.contains(id)
+                || self.order.scenario.applies(id)
+                || records.contains_key(id)
+        };
+        let compared = objects.iter().filter(|(id, _)| is_compared(id));
+        Some(
+            compared
+                .map(|(id, object)| (id.clone(), object.clone()))
+                .collect(),
+        )
     }
 
     fn finish(self, at_end: Vec<Problem>) -> WorldResult {
-        let (objects, _) = self.objects();
+        let objects = self.objects();
         let kinds = [
             "ValidatingWebhookConfiguration",
             "MutatingWebhookConfiguration",

@@ -172,7 +172,7 @@ impl WorldState {
         self.has_watched |= is_watch;
         let writes_lease = LeaseHolders::is_write(request);
         self.points.elects |= writes_lease;
-        self.leases.expect(writes_lease);
+        self.leases.note_election(writes_lease);
         // An informer lists with `resourceVersion=0` if a server refuses its streaming list.
         self.points.may_be_stale |= request.is_streaming_list
             || (request.may_be_stale && !matches!(request.verb, RequestVerb::Get));

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use steersman_cel::structural::{Additional, Structural};
 
-use super::values::{another_entry, another_item, invented, others};
+use super::values::{another_entry, another_item, distinct, invented, others};
 use crate::field_path::FieldPath;
 
 /// The number of items of a list, and of entries of a map, inside of which fields are changed.
@@ -38,14 +38,8 @@ pub(super) struct SchemaChange {
 /// field the value most like the present one first.
 pub(super) fn changes(schema: &Structural, object: &Value) -> Vec<SchemaChange> {
     let mut all = Vec::new();
-    let top = FieldPath::default();
-    let members = object.as_object();
-    for (name, of_member) in schema.properties.iter() {
-        if !NOT_DESIRED.contains(&name) {
-            let value = members.and_then(|members| members.get(name));
-            let path = top.member(name);
-            visit_member(of_member, value, &path, is_required(schema, name), &mut all);
-        }
+    if let Some(members) = object.as_object() {
+        visit_properties(schema, members, (&FieldPath::default(), true), &mut all);
     }
     // Stable: the changes of one field keep their order.
     all.sort_by_key(|change| (change.is_absent, change.path.depth()));
@@ -100,19 +94,7 @@ fn visit_object(
     path: &FieldPath,
     all: &mut Vec<SchemaChange>,
 ) {
-    for (name, of_member) in schema.properties.iter() {
-        if schema.embedded && NOT_DESIRED.contains(&name) {
-            continue;
-        }
-        let inner = path.member(name);
-        visit_member(
-            of_member,
-            members.get(name),
-            &inner,
-            is_required(schema, name),
-            all,
-        );
-    }
+    visit_properties(schema, members, (path, schema.embedded), all);
     let Additional::Schema(of_entry) = &schema.additional else {
         return;
     };
@@ -124,6 +106,22 @@ fn visit_object(
     }
     if let Some((name, entry)) = another_entry(of_entry, members) {
         all.push(change(&path.member(&name), Some(entry)));
+    }
+}
+
+/// Adds the changes of the named members of an object. Those that describe a whole object are left out.
+fn visit_properties(
+    schema: &Structural,
+    members: &Map<String, Value>,
+    (path, is_whole): (&FieldPath, bool),
+    all: &mut Vec<SchemaChange>,
+) {
+    for (name, of_member) in schema.properties.iter() {
+        if is_whole && NOT_DESIRED.contains(&name) {
+            continue;
+        }
+        let (value, inner) = (members.get(name), path.member(name));
+        visit_member(of_member, value, &inner, is_required(schema, name), all);
     }
 }
 
@@ -153,17 +151,9 @@ fn visit_list(schema: &Structural, items: &[Value], path: &FieldPath, all: &mut 
     }
     lists.push(items.iter().take(least).cloned().collect());
     lists.push(items.iter().rev().cloned().collect());
-    let mut seen = vec![items.to_vec()];
-    lists.retain(|list| {
-        let is_new = list.len() >= least && !seen.contains(list);
-        seen.push(list.clone());
-        is_new
-    });
-    all.extend(
-        lists
-            .into_iter()
-            .map(|list| change(path, Some(Value::Array(list)))),
-    );
+    lists.retain(|list| list.len() >= least && list != items);
+    let lists = distinct(lists.into_iter().map(Value::Array)).into_iter();
+    all.extend(lists.map(|list| change(path, Some(list))));
     if let Some(of_item) = schema.items.as_deref() {
         for (at, item) in items.iter().enumerate().take(MOST_ITEMS) {
             visit(of_item, item, &path.item(at), all);

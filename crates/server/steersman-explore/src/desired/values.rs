@@ -1,7 +1,7 @@
 //! Machine: other values for a field that has one, and values for an absent field, as the schema allows them.
 
 use serde_json::{Map, Value, json};
-use steersman_cel::structural::{Additional, Structural};
+use steersman_cel::structural::{Additional, Bound, Structural};
 
 use super::texts;
 
@@ -58,7 +58,7 @@ pub(super) fn invented(schema: &Structural) -> Vec<Value> {
 }
 
 /// Returns the values without repetitions, in order.
-fn distinct(values: impl IntoIterator<Item = Value>) -> Vec<Value> {
+pub(super) fn distinct(values: impl IntoIterator<Item = Value>) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     for value in values {
         if !all.contains(&value) {
@@ -160,15 +160,7 @@ pub(super) fn another_entry(
 fn other_numbers(schema: &Structural, number: f64) -> Vec<Value> {
     let rules = &schema.rules;
     let step = rules.multiple_of.map_or(1.0, |step| step.0);
-    let bound = |bound: Option<(steersman_cel::structural::Bound, bool)>, inward: f64| {
-        let (bound, is_excluded) = bound?;
-        Some(if is_excluded {
-            bound.0 + inward * step
-        } else {
-            bound.0
-        })
-    };
-    let (least, most) = (bound(rules.minimum, 1.0), bound(rules.maximum, -1.0));
+    let (least, most) = range(schema, step);
     let is_near = |bound: &f64| bound.abs() <= FARTHEST * number.abs().max(1.0);
     let lower = number - step;
     let zero = least.is_none_or(|least| least <= 0.0).then_some(0.0);
@@ -190,12 +182,7 @@ fn other_numbers(schema: &Structural, number: f64) -> Vec<Value> {
 fn number_near(schema: &Structural, wanted: f64) -> Option<Value> {
     let rules = &schema.rules;
     let step = rules.multiple_of.map_or(1.0, |step| step.0);
-    let least = rules
-        .minimum
-        .map(|(bound, is_excluded)| if is_excluded { bound.0 + step } else { bound.0 });
-    let most = rules
-        .maximum
-        .map(|(bound, is_excluded)| if is_excluded { bound.0 - step } else { bound.0 });
+    let (least, most) = range(schema, step);
     let near = wanted
         .max(least.unwrap_or(wanted))
         .min(most.unwrap_or(f64::MAX));
@@ -205,6 +192,20 @@ fn number_near(schema: &Structural, wanted: f64) -> Option<Value> {
         near
     };
     number_value(schema, near).filter(|_| fits(schema, near))
+}
+
+/// Returns the least and the largest number that the bounds of a schema allow, a step away from an excluded bound.
+fn range(schema: &Structural, step: f64) -> (Option<f64>, Option<f64>) {
+    let inside = |bound: Option<(Bound, bool)>, inward: f64| {
+        let (bound, is_excluded) = bound?;
+        Some(if is_excluded {
+            bound.0 + inward
+        } else {
+            bound.0
+        })
+    };
+    let rules = &schema.rules;
+    (inside(rules.minimum, step), inside(rules.maximum, -step))
 }
 
 fn fits(schema: &Structural, number: f64) -> bool {

@@ -63,10 +63,12 @@ impl World {
             };
             // Read first: a change while the state is judged is a reason to judge again.
             let before = state();
-            let (objects, compared) = self.objects();
+            let objects = self.objects();
+            let compared = self.compared(&objects);
             let (mut wrong, is_over) = {
                 let judge = &self.core.state.lock().judge;
-                let wrong = judge.wrong_when_quiet(quiet_step, &objects, &compared);
+                let compared = compared.as_ref().unwrap_or(&objects);
+                let wrong = judge.wrong_when_quiet(quiet_step, &objects, compared);
                 (wrong, judge.is_over())
             };
             let ReconcileOutcomes { failing, panics } = before.2.clone();
@@ -78,7 +80,7 @@ impl World {
             }
             if wrong.is_empty() {
                 self.failing.lock().extend(failing);
-                self.states.lock().push(compared);
+                self.states.lock().push(compared.unwrap_or(objects));
                 return Settled::AsExpected;
             }
             // The operator may still get there, for instance after a backoff: waits for its next change.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{DesiredEnd, MOST_RUNS, point_of};
+use crate::campaign::REPEATS;
 use crate::desired::{DesiredChange, Target, restore};
 use crate::finding::{ComparedState, FieldChange, Finding, Problem};
 use crate::object_id::ObjectMap;
@@ -13,9 +14,6 @@ use crate::report::{PointOutcome, PointReport};
 use crate::request_log::{digest, request_log};
 use crate::state::Expected;
 use crate::world_order::{WorldPlan, WorldResult};
-
-/// The number of worlds that try a finding again.
-const REPEATS: usize = 3;
 
 /// The trial of one change.
 #[derive(Debug)]
