@@ -341,14 +341,16 @@ impl ClientConfig {
     }
 
     /// Makes a client as [`client`](Self::client) does, on a thread that may block, because a credential plugin may
-    /// take long.
+    /// take long. A client for a server in this process is made at once, so that tests on a paused clock do not depend
+    /// on threads.
     ///
     /// # Errors
     ///
     /// As [`client`](Self::client).
     pub async fn connect(&self) -> Result<kube_client::Client, Error> {
-        if Handle::try_current().is_err() {
-            // `client` returns the error that names the missing runtime.
+        let is_in_process = matches!(self.destination, Destination::InProcess(_));
+        // Without a runtime, `client` returns the error that names it.
+        if is_in_process || Handle::try_current().is_err() {
             return self.client();
         }
         let client_config = self.clone();

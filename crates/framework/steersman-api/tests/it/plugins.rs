@@ -151,6 +151,25 @@ async fn a_plugin_runs_once_for_all_clients_and_requests() {
 }
 
 #[tokio::test]
+async fn a_slow_plugin_blocks_no_other_task() {
+    let login = Login::new().await;
+    // The limit of 10 s fails the test if the other task has no turn.
+    login.plugin(
+        "left=100; while ! [ -e turn ]; do left=$((left - 1)); [ $left -gt 0 ] || exit 1; sleep 0.1; done\n\
+         cat credential",
+    );
+    login.prints(&login.server.add_user(User::admin()), None);
+    let connection = login.connect(&login.exec()).await;
+    let other_task = async {
+        tokio::task::yield_now().await;
+        login.write("turn", "");
+    };
+    let (client, ()) = tokio::join!(connection.connect(), other_task);
+    assert!(list(&client.unwrap()).await.unwrap() > 0);
+    login.serving.stop().await;
+}
+
+#[tokio::test]
 async fn a_plugin_runs_again_after_its_token_has_expired() {
     let login = Login::new().await;
     login.plugin_of_file();

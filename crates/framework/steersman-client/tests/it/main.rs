@@ -8,7 +8,6 @@ mod owned;
 mod status;
 mod finalizers;
 mod replaced;
-mod transport;
 mod connections;
 mod sending;
 mod own_writes;
