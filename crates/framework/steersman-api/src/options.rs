@@ -30,6 +30,9 @@ pub struct PageRequest {
     pub labels: Option<String>,
     /// A field selector, such as `status.phase=Running`.
     pub fields: Option<String>,
+    /// A shard selector (`shardSelector`, KEP-5866): the server sends only the objects of a shard. Servers without the
+    /// feature ignore it.
+    pub shard_selector: Option<String>,
     /// The requested page, and the resource version of the list.
     pub paging: Paging,
     /// How much of each object the server should send. [`Api`](crate::Api) ignores this field, because its object type
@@ -68,6 +71,8 @@ pub struct WatchOptions {
     pub labels: Option<String>,
     /// A field selector, such as `status.phase=Running`.
     pub fields: Option<String>,
+    /// A shard selector, as in [`PageRequest::shard_selector`].
+    pub shard_selector: Option<String>,
     /// The resource version after which the watch starts.
     pub resource_version: ResourceVersion,
     /// Whether the server sends bookmarks.
@@ -234,6 +239,7 @@ impl PageRequest {
         Self {
             labels: (!labels.is_everything()).then(|| labels.to_string()),
             fields: (!fields.is_everything()).then(|| fields.to_string()),
+            shard_selector: None,
             paging: Paging {
                 page_size,
                 ..paging.clone()
@@ -248,6 +254,7 @@ impl Default for WatchOptions {
         Self {
             labels: None,
             fields: None,
+            shard_selector: None,
             resource_version: ResourceVersion::unset(),
             bookmarks: true,
             timeout: None,

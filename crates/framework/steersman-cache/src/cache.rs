@@ -86,7 +86,7 @@ impl Cache {
     /// # Errors
     ///
     /// [`Error::NotFound`], [`Error::Malformed`]; without a wait, the reason why the kind cannot be
-    /// read ([`Error::Unavailable`] if it never synced, [`Error::OutsideScope`],
+    /// read ([`Error::Unavailable`] if it never synced, [`Error::OutsideScope`], [`Error::ForeignSlot`],
     /// [`Error::MustBeDeclared`], [`Error::NotStarted`] and similar); [`Error::SyncTimeout`];
     /// [`Error::Stopped`] after the cache has stopped.
     #[track_caller]
@@ -122,7 +122,8 @@ impl Cache {
     /// Returns the selected objects from memory, each shared in an `Arc`, in no particular order.
     ///
     /// If several informers cache the kind, the objects of each informer are of one resource
-    /// version, but the versions of two informers may differ.
+    /// version, but the versions of two informers may differ. A cache with [`CacheOptions::shards`] returns the selected
+    /// objects of the slots that it holds.
     ///
     /// # Errors
     ///

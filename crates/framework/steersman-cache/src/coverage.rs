@@ -21,6 +21,8 @@ pub(crate) struct Coverage {
     scopes: Vec<InformerScope>,
     cached: bool,
     pub(crate) declared: bool,
+    /// Whether the cache holds only the objects of the slots of this replica.
+    pub(crate) is_sharded: bool,
     /// The Rust types that the options declare for the kind: their views are kept (CACHE-15).
     pub(crate) types: Vec<TypeId>,
     undeclared: Undeclared,
@@ -64,6 +66,7 @@ impl Coverage {
             scopes: informer_scopes(kind, by_object, options, namespaces),
             cached: !by_object.is_uncached(),
             declared: entry.is_some(),
+            is_sharded: options.shards.is_some() && !by_object.everywhere,
             types: by_object.types.clone(),
             undeclared: options.undeclared,
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steersman_api::Malformed;
-use steersman_object::{Kind, ObjectKey};
+use steersman_object::{Kind, ObjectKey, ShardSlot};
 use thiserror::Error as ThisError;
 
 use crate::unsynced::Unsynced;
@@ -97,6 +97,18 @@ pub enum Error {
         asked: String,
         /// The namespaces in which the kind is cached.
         scope: Vec<String>,
+    },
+    /// The cache does not hold the slot of the object, so the object may exist.
+    #[error("{kind} {key} is in slot {slot}: {}", slot_note(*is_wanted))]
+    ForeignSlot {
+        /// The kind that was to be read.
+        kind: Kind,
+        /// The key of the requested object.
+        key: ObjectKey,
+        /// The slot of the object.
+        slot: ShardSlot,
+        /// Whether this replica wants to hold the slot, and has not listed its objects yet.
+        is_wanted: bool,
     },
     /// A namespace cannot be added to or removed from the scope of the cache.
     #[error("the cache cannot add or remove namespace {namespace:?}: {problem}")]
@@ -266,6 +278,11 @@ impl Error {
         matches!(self, Self::OutsideScope { .. })
     }
 
+    /// Returns whether the cache does not hold the slot of the object, so that the object may exist.
+    pub fn is_foreign_slot(&self) -> bool {
+        matches!(self, Self::ForeignSlot { .. })
+    }
+
     /// Returns the selectors that may exclude the object of a [`NotFound`](Self::NotFound).
     ///
     /// For a `NotFound`, `None` means that the kind is cached without selectors: the object was absent in the latest
@@ -291,6 +308,18 @@ fn scope_note(scoped_by: Option<&str>) -> String {
     scoped_by.map_or_else(String::new, |selectors| {
         format!(" (it may exist: this kind is cached by {selectors} only)")
     })
+}
+
+fn slot_note(is_wanted: bool) -> &'static str {
+    match is_wanted {
+        true => {
+            "this replica has not loaded the slot yet: wait for it, or read it with client.live()"
+        }
+        false => {
+            "another replica owns this slot: read it with client.live(), or declare the kind everywhere \
+             (`ByObject::everywhere`)"
+        }
+    }
 }
 
 fn named(namespaces: &[String]) -> String {

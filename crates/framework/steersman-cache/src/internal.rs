@@ -11,7 +11,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use steersman_informer::{Reason, UntypedInformer};
-use steersman_object::{Gvk, Kind, Object, ObjectKey, ResourceVersion, TypedObject};
+use steersman_object::{Gvk, Kind, Object, ObjectKey, ResourceVersion, SlotSet, TypedObject};
 use tokio::sync::watch;
 
 use crate::cache::Cache;
@@ -33,9 +33,15 @@ pub trait CacheInternals {
         self.cache().shared.typed_decoded(key)
     }
 
-    /// Returns the running informer that covers the objects of a key; `None` if it does not run. Declares nothing.
+    /// Returns the running informer that covers the objects of a key; `None` if it does not run, or if another replica
+    /// holds the slot of the key. Declares nothing.
     fn untyped_of(&self, gvk: &Gvk, key: &ObjectKey) -> Option<UntypedInformer> {
-        let coverage = self.cache().shared.known(gvk)?;
+        let shared = &self.cache().shared;
+        let coverage = shared.known(gvk)?;
+        // SHARD-10: no write is recorded, and no read waits, for objects that other replicas hold.
+        if !shared.wants(&coverage, key) {
+            return None;
+        }
         running_at(self.cache(), gvk, &coverage.informer_for(key).ok()?)
     }
 
@@ -137,6 +143,24 @@ pub trait CacheInternals {
                 entry.synced().await;
             }
         }
+    }
+
+    /// Returns the slots that all informers with a filter hold completely: declared ones and those that a read started,
+    /// without those that have stopped or that fail before their first sync. All slots if no informer has a filter.
+    fn shards_loaded(&self) -> SlotSet {
+        self.cache().shared.shards_loaded()
+    }
+
+    /// Returns the slots that any informer with a filter holds; none if no informer has a filter.
+    fn shards_held(&self) -> SlotSet {
+        self.cache().shared.shards_held()
+    }
+
+    /// Waits until [`shards_loaded`](Self::shards_loaded) has these slots. Never ends if a slot is not wanted.
+    ///
+    /// Cancel safe.
+    fn wait_for_shards(&self, slots: &SlotSet) -> impl Future<Output = ()> + Send {
+        self.cache().shared.wait_for_shards(slots)
     }
 
     /// Returns a receiver of the number of changes of the cached namespaces. The number grows after each change.

@@ -39,6 +39,7 @@
 //!   it; [`Error::scoped_by`] returns the selectors.
 //! - [`Error::Malformed`]: the object exists, but does not decode.
 //! - [`Error::OutsideScope`]: the scope of the cache excludes the namespace.
+//! - [`Error::ForeignSlot`]: the cache holds only some slots ([`CacheOptions::shards`]), and not the slot of the object.
 //! - [`Error::Unavailable`], without a wait: the kind never synced and the requests of its informer
 //!   fail (403, a CRD that is not installed, an unreachable server). Other kinds are not affected
 //!   (CACHE-2).
@@ -56,6 +57,7 @@
 //! - [`settings`] has [`Settings`], which apply to all kinds, one kind, or one namespace.
 //! - [`watch_error`] has [`WatchError`], the argument of the hook for failed requests.
 //! - [`options`] has [`CacheOptions`] and [`ByObject`].
+//! - `shards`: the options of a cache that holds only some slots.
 //! - [`listed`] has [`Listed`], the result of a list, and [`Versions`], its resource versions.
 //! - `coverage` decides which informers a kind gets and which objects they hold.
 //! - `server_problem` has the reason, noted by the owner of the cache, why the whole server cannot be reached.
@@ -68,7 +70,7 @@
 //!   (CACHE-7), and gives out its typed views.
 //! - `shared`: the state that all handles of one cache share. `shared::run` starts informers and ends idle ones,
 //!   `shared::scope` has the default namespaces, which may change while the cache runs (CACHE-17),
-//!   `shared::namespaced_informer` tells subscribers why an informer has ended, and `shared::holds` keeps informers for
+//!   `shared::slots` knows which slots are loaded, `shared::namespaced_informer` tells subscribers why an informer has ended, and `shared::holds` keeps informers for
 //!   optional watches.
 //! - `live_reads`: reads from the server in the scope of one informer, decoded and transformed as in the cache.
 //! - [`reads`] has [`Reads`], reads of one kind as one type.
@@ -83,6 +85,7 @@ pub mod metrics;
 pub mod settings;
 pub mod watch_error;
 pub mod options;
+mod shards;
 pub mod listed;
 mod coverage;
 mod server_problem;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_informer::Transform;
+use steersman_informer::{ShardFilter, Transform};
 use steersman_object::{Gvk, Kind, TypedObject};
 
 use crate::metrics::CacheMetrics;
@@ -34,6 +34,7 @@ pub struct CacheOptions {
     pub(crate) on_watch_error: Option<OnWatchError>,
     pub(crate) seed: Option<u64>,
     pub(crate) objects: BTreeMap<Gvk, (Kind, ByObject)>,
+    pub(crate) shards: Option<ShardFilter>,
 }
 
 /// The options of one kind; unset options are inherited from [`CacheOptions`].
@@ -43,6 +44,7 @@ pub struct ByObject {
     pub(crate) namespaces: Option<Namespaces>,
     pub(crate) settings: Settings,
     uncached: bool,
+    pub(crate) everywhere: bool,
     /// The Rust types that [`CacheOptions::by_object`] declared for the kind: their views are kept (CACHE-15).
     pub(crate) types: Vec<TypeId>,
     /// Whether [`CacheOptions::disable_for`] was called; later options of the kind do not reset it.
@@ -88,6 +90,7 @@ impl CacheOptions {
             on_watch_error: None,
             seed: None,
             objects: BTreeMap::new(),
+            shards: None,
         }
     }
 
@@ -304,6 +307,13 @@ impl ByObject {
     /// Indexes the values of these labels: see [`Settings::index_labels`].
     pub fn index_labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
         self.settings = self.settings.index_labels(labels);
+        self
+    }
+
+    /// Caches the whole kind in every replica, although [`CacheOptions::shards`] limits the other kinds to the slots of
+    /// the replica.
+    pub fn everywhere(mut self) -> Self {
+        self.everywhere = true;
         self
     }
 

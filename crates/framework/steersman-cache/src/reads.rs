@@ -145,8 +145,14 @@ impl<K: Object> Reads<K> {
         async move {
             let namespace = self.coverage().informer_for(key)?;
             let informer = self.informer(namespace, Some(Verb::Get), caller).await?;
-            let store = informer.as_store();
-            let (found, version) = store.get_with_version(&key.placed(self.kind()));
+            let (store, key) = (informer.as_store(), key.placed(self.kind()));
+            let (shared, coverage) = (&self.shared, self.coverage());
+            let (mut found, mut version) = store.get_with_version(&key);
+            if matches!(found, Ok(None))
+                && shared.has_arrived(&coverage, informer.untyped(), &key)?
+            {
+                (found, version) = store.get_with_version(&key);
+            }
             let found = found.map_err(|problem| self.malformed(problem))?;
             Ok((found, version))
         }
@@ -449,12 +455,17 @@ pub(crate) async fn get<K: Object>(
 ) -> Result<Arc<K>, Error> {
     let (kind, namespace) = (coverage.kind(), coverage.informer_for(key)?);
     let informer = shared.readable::<K>(coverage, namespace.clone(), Some(Verb::Get), caller);
-    let found = informer.await?.as_store().try_get(&key.placed(kind));
+    let (informer, key) = (informer.await?, key.placed(kind));
+    let store = informer.as_store();
+    let mut found = store.try_get(&key);
+    if matches!(found, Ok(None)) && shared.has_arrived(coverage, informer.untyped(), &key)? {
+        found = store.try_get(&key);
+    }
     // An object that does not decode is an error, because callers would clean up after an absent object.
     let found = found.map_err(|problem| Error::malformed(kind, problem))?;
     found.ok_or_else(|| Error::NotFound {
         kind: kind.clone(),
-        key: key.placed(kind).into_owned(),
+        key: key.into_owned(),
         scoped_by: coverage.scoped_by_in(namespace.as_deref()),
     })
 }

@@ -4,6 +4,7 @@ mod run;
 mod namespaced_informer;
 mod holds;
 mod scope;
+mod slots;
 
 use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
@@ -423,6 +424,9 @@ impl SharedCache {
         }
         if let Some(metrics) = &options.metrics {
             informer = informer.metrics(metrics.informers().clone());
+        }
+        if let Some(filter) = self.shard_filter(coverage) {
+            informer = informer.shards(filter.clone());
         }
         if let Some(seed) = options.seed {
             informer = informer.seed(seed ^ fingerprint(informer_key));

@@ -12,6 +12,7 @@ use steersman_controller::{ControllerDefaults, ControllerSettings, ReconcileLimi
 use steersman_lease::LeaderElection;
 use steersman_manager::{Manager, ManagerBuilder, MetricsServer};
 use steersman_serve::{ListenAddress, TlsOptions, TokenFile};
+use steersman_shards::Shards;
 use steersman_webhook::WebhookServer;
 
 use crate::console::Console;
@@ -282,6 +283,9 @@ impl<T> Config<T> {
         if flags.leader_elect == Some(true) {
             builder = builder.leader_election(self.leader_election(name));
         }
+        if flags.shards == Some(true) {
+            builder = builder.shards(self.shards(name));
+        }
         match self.metrics_server() {
             Some(server) => builder.metrics(server),
             None => builder,
@@ -328,6 +332,26 @@ impl<T> Config<T> {
             election = election.timing(lease, renew, retry);
         }
         election
+    }
+
+    /// Returns the options of a group that shares the work. It is named as the Lease of the election, followed by
+    /// `-shards`, and has the namespace and the durations of the election.
+    fn shards(&self, name: &str) -> Shards {
+        let flags = &self.flags;
+        let lease = flags.leader_election_id.as_deref().unwrap_or(name);
+        let by = flags.shard_by.unwrap_or_default();
+        let mut shards = Shards::by(format!("{lease}-shards"), by);
+        if let Some(namespace) = &flags.leader_election_namespace {
+            shards = shards.in_namespace(namespace);
+        }
+        // Each duration has a default, so all three are set.
+        if let Some(lease) = flags.leader_election_lease_duration
+            && let Some(renew) = flags.leader_election_renew_deadline
+            && let Some(retry) = flags.leader_election_retry_period
+        {
+            shards = shards.timing(lease, renew, retry);
+        }
+        shards
     }
 
     /// Returns the server of `/metrics` with its certificate and access control; `None` without an address. With access

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
-use steersman_object::{ObjectKey, parse_duration};
+use steersman_object::{ObjectKey, ShardBy, parse_duration};
 use steersman_serve::ListenAddress;
 
 use crate::controller_setting::{NamedSetting, parse_named};
@@ -99,6 +99,12 @@ pub(crate) struct SettingFlags {
     /// The pause between two renewals, or two attempts
     #[arg(long, value_name = "DURATION", value_parser = parse_delay)]
     pub(crate) leader_election_retry_period: Option<Duration>,
+    /// Share the work: each replica caches and reconciles a part of all objects
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
+    pub(crate) shards: Option<bool>,
+    /// What decides the replica of an object: namespace, or namespace-on-server for a server that filters lists and watches by shard
+    #[arg(long, value_name = "WHAT", value_parser = parse_shard_by)]
+    pub(crate) shard_by: Option<ShardBy>,
     /// How many requests each controller reconciles at the same time, unless its code says otherwise
     #[arg(long, value_name = "NUMBER", value_parser = parse_workers)]
     pub(crate) max_concurrent_reconciles: Option<usize>,
@@ -143,9 +149,9 @@ impl SettingFlags {
             webhook_cert_name, webhook_cert_key, webhook_inject_ca_from, enable_http2,
             leader_elect, leader_election_id, leader_election_namespace,
             leader_election_lease_duration, leader_election_renew_deadline,
-            leader_election_retry_period, max_concurrent_reconciles, max_total_reconciles,
-            reconcile_timeout, cache_sync_timeout, backoff_base, backoff_max, controller,
-            log_level, log_format,
+            leader_election_retry_period, shards, shard_by, max_concurrent_reconciles,
+            max_total_reconciles, reconcile_timeout, cache_sync_timeout, backoff_base, backoff_max,
+            controller, log_level, log_format,
         ]
     }
 }
@@ -158,6 +164,14 @@ fn parse_address(text: &str) -> Result<String, String> {
             "an address is host:port, such as :8081, 127.0.0.1:8081 or [::1]:8081; 0 is no server"
                 .to_owned(),
         ),
+    }
+}
+
+fn parse_shard_by(text: &str) -> Result<ShardBy, String> {
+    match text.trim() {
+        "namespace" => Ok(ShardBy::Namespace),
+        "namespace-on-server" => Ok(ShardBy::NamespaceOnServer),
+        _ => Err("it is namespace or namespace-on-server".to_owned()),
     }
 }
 

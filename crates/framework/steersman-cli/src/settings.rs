@@ -63,6 +63,8 @@ pub const SETTINGS: &[Setting] = &[
     setting("leader-election-lease-duration", Some("15s"), ELECTION),
     setting("leader-election-renew-deadline", Some("10s"), ELECTION),
     setting("leader-election-retry-period", Some("2s"), ELECTION),
+    setting("shards", Some("false"), SHARDS),
+    setting("shard-by", Some("namespace"), SHARDS),
     setting("max-concurrent-reconciles", Some("1"), CONTROLLERS),
     setting("max-total-reconciles", Some("0"), CONTROLLERS),
     setting("reconcile-timeout", Some("0"), CONTROLLERS),
@@ -77,6 +79,7 @@ pub const SETTINGS: &[Setting] = &[
 const CLUSTER: &str = "Cluster";
 const SERVERS: &str = "Probes and metrics";
 const ELECTION: &str = "Leader election";
+const SHARDS: &str = "Shards";
 const CONTROLLERS: &str = "Controllers";
 const LOGGING: &str = "Logging";
 

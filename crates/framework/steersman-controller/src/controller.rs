@@ -2,6 +2,7 @@
 
 pub(crate) mod declaration;
 
+use std::any::TypeId;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -11,7 +12,7 @@ use steersman_object::Kind;
 use crate::clusters::{Clusters, Declaration};
 use crate::controller::declaration::{ControllerDeclaration, NeededRule};
 use crate::error::ControllerError;
-use crate::request::RequestKey;
+use crate::request::{Request, RequestKey};
 use crate::running::{ControllerParts, refused, run};
 use crate::start::StartContext;
 use crate::status::ControllerStatus;
@@ -29,6 +30,7 @@ pub struct Controller {
     on_every_replica: bool,
     kinds: Vec<Kind>,
     cluster_kinds: Vec<Kind>,
+    requests_objects: bool,
     status: ControllerStatus,
     parts: Box<dyn AnyParts>,
 }
@@ -79,6 +81,7 @@ impl Controller {
                 .iter()
                 .map(|watch| watch.kind().clone())
                 .collect(),
+            requests_objects: TypeId::of::<R>() == TypeId::of::<Request>(),
             status,
             parts: Box::new(parts),
         }
@@ -115,6 +118,12 @@ impl Controller {
     /// Returns the kinds that are watched in each cluster that the manager has besides its own.
     pub fn cluster_kinds(&self) -> &[Kind] {
         &self.cluster_kinds
+    }
+
+    /// Returns whether the requests of the controller are [`Request`]s, so that each of them is about an object of the
+    /// manager's own cluster.
+    pub fn requests_objects(&self) -> bool {
+        self.requests_objects
     }
 
     /// Returns a handle that shows the state of the controller, also after [`start`](Self::start) has taken it.

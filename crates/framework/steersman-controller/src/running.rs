@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::{FutureExt as _, join_all};
+use prometheus::Registry;
 use steersman_api::clock::{at, now};
 use steersman_client::{Client, WriteObserver};
 use steersman_object::Kind;
-use steersman_workqueue::{Metrics as QueueMetrics, Queue};
+use steersman_workqueue::{Metrics as QueueMetrics, MetricsError, Queue};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -26,7 +27,7 @@ use crate::lifecycle::{Lifecycle, LifecycleEvent, LifecycleStep};
 use crate::limit::{LimitUser, ReconcileLimit};
 use crate::metrics::sources::SourceMetrics;
 use crate::metrics::{Metrics, PermitMetrics, Registrar};
-use crate::options::Options;
+use crate::options::{Options, ResolvedSettings};
 use crate::reconcile::BoxReconciler;
 use crate::request::RequestKey;
 use crate::start::StartContext;
@@ -35,6 +36,7 @@ use crate::watch::in_clusters::follow;
 use crate::watch::{EventFilter, PumpEnd, Sink, Sources};
 use crate::worker::hooks::Hooks;
 use crate::worker::recent_reconciles::RecentReconciles;
+use crate::worker::sharded_requests::ShardedRequests;
 use crate::worker::{Work, Worker};
 
 use first_sync::{InitialSets, next_synced, remind, sync_error};
@@ -108,13 +110,8 @@ fn watch<R: RequestKey>(
     metrics.workers(settings.max_concurrent_reconciles);
     let source_metrics =
         SourceMetrics::new(&registrar).map_err(|source| unregistered(&name, source))?;
-    let mut queue_options = options.queue(&name, &settings).record_times();
-    if start.registry.is_some() {
-        let metrics = QueueMetrics::new(&registry, &name);
-        queue_options =
-            queue_options.metrics(metrics.map_err(|source| unregistered(&name, source))?);
-    }
-    let queue = Queue::new(queue_options);
+    let queue = queue_of(&name, &mut options, &settings, start.registry.as_ref());
+    let queue = queue.map_err(|source| unregistered(&name, source))?;
     let changes = PendingChanges::new();
     let loops = Arc::new(LoopWatch::new(&name, metrics.clone()));
     // CTRL-9: this client counts only the writes of this controller, so that the stop of the controller waits for no
@@ -139,6 +136,8 @@ fn watch<R: RequestKey>(
     let overdue = OverdueReconciles::new(settings.longest_reconcile());
     let overdue = report_overdue(overdue, queue.clone(), metrics.clone(), name.clone());
     tasks.spawn_pump(overdue.boxed());
+    let shards = Arc::new(ShardedRequests::new(start.shards));
+    tasks.spawn_pump(release(Arc::clone(&shards), queue.clone()).boxed());
     let recent = RecentReconciles::new();
     let shown = recent.clone();
     status.shows_recent(move || shown.read());
@@ -160,6 +159,7 @@ fn watch<R: RequestKey>(
         changes,
         loops,
         recent,
+        shards,
     };
     let running = RunningController {
         work: Arc::new(work),
@@ -322,6 +322,25 @@ impl<R: RequestKey> RunningController<R> {
             self.tasks.spawn_worker(worker.boxed());
         }
     }
+}
+
+/// Passes requests that wait for a slot to the queue when slots open.
+async fn release<R: RequestKey>(shards: Arc<ShardedRequests<R>>, queue: Queue<R>) -> PumpEnd {
+    shards.release(queue).await
+}
+
+/// Makes the queue of a controller, with metrics if there is a registry for them.
+fn queue_of<R: RequestKey>(
+    name: &str,
+    options: &mut Options<R>,
+    settings: &ResolvedSettings,
+    registry: Option<&Registry>,
+) -> Result<Queue<R>, MetricsError> {
+    let options = options.queue(name, settings).record_times();
+    Ok(Queue::new(match registry {
+        Some(registry) => options.metrics(QueueMetrics::new(registry, name)?),
+        None => options,
+    }))
 }
 
 /// Searches every minute for reconciles that take too long, counts them in a gauge, and logs each of them once

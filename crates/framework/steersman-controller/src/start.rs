@@ -6,6 +6,7 @@ use prometheus::Registry;
 use steersman_cache::Cache;
 use steersman_client::Client;
 use steersman_events::EventPublisher;
+use steersman_shards::ShardGate;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -27,6 +28,7 @@ pub struct StartContext {
     pub(crate) defaults: ControllerDefaults,
     pub(crate) clusters: Clusters,
     pub(crate) events: Option<EventPublisher>,
+    pub(crate) shards: Option<ShardGate>,
 }
 
 impl StartContext {
@@ -45,6 +47,7 @@ impl StartContext {
             defaults: ControllerDefaults::new(),
             clusters: Clusters::new(),
             events: None,
+            shards: None,
         }
     }
 
@@ -85,6 +88,13 @@ impl StartContext {
     /// the controller has ended.
     pub fn events(mut self, events: EventPublisher) -> Self {
         self.events = Some(events);
+        self
+    }
+
+    /// Makes the controller reconcile only the objects of the slots that this replica owns: see [`steersman_shards`].
+    /// By default it reconciles all objects.
+    pub fn shards(mut self, gate: ShardGate) -> Self {
+        self.shards = Some(gate);
         self
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod hooks;
 pub(crate) mod recent_reconciles;
+pub(crate) mod sharded_requests;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +14,8 @@ use futures::future::FutureExt;
 use prometheus::IntGauge;
 use steersman_api::clock::now;
 use steersman_object::{Jitter, Kind, panic_text};
-use steersman_workqueue::{Causes, Queue, ShutDown, Ticket};
+use steersman_shards::ShardPermit;
+use steersman_workqueue::{Causes, Queue, ShutDown, Ticket, Verdict};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
@@ -33,6 +35,7 @@ use crate::request::{ClusterName, RequestKey, requested_object};
 use crate::status::recent::ReconcileResult;
 use crate::worker::hooks::Hooks;
 use crate::worker::recent_reconciles::{Kept, RecentReconciles};
+use crate::worker::sharded_requests::{Admission, ShardedRequests};
 
 /// The parts that the workers of one controller share.
 pub(crate) struct Work<R: RequestKey> {
@@ -47,6 +50,7 @@ pub(crate) struct Work<R: RequestKey> {
     pub(crate) changes: PendingChanges<R>,
     pub(crate) loops: Arc<LoopWatch>,
     pub(crate) recent: RecentReconciles<R>,
+    pub(crate) shards: Arc<ShardedRequests<R>>,
 }
 
 /// Takes requests from the queue and reconciles them, one at a time.
@@ -96,6 +100,20 @@ impl<R: RequestKey> Worker<R> {
     }
 
     async fn handle(&mut self, ticket: Ticket<R>) {
+        // The permit is dropped last: the slot goes to no other replica before (SHARD-1).
+        let permit = match self.work.shards.admit(ticket.key()) {
+            Admission::Reconcile(permit) => permit,
+            Admission::Hold => {
+                let request = ticket.key().clone();
+                ticket.end(Verdict::Settle);
+                return self.work.shards.hold(request, &self.work.queue);
+            }
+            Admission::Foreign => {
+                tracing::debug!(request = ?ticket.key(), "another replica owns the object");
+                ticket.end(Verdict::Forget);
+                return;
+            }
+        };
         // The memory order is relaxed, because the ids only have to be unique.
         let reconcile_id = self.work.reconcile_ids.fetch_add(1, Ordering::Relaxed);
         // Takes the changes before the span is made: a panic in the formatting for the span would leave them in the
@@ -117,7 +135,7 @@ impl<R: RequestKey> Worker<R> {
         let start = Instant::now();
         async {
             tracing::debug!(reason = %self.context.reason(), "reconcile begins");
-            let result = self.reconcile(ticket.key().clone()).await;
+            let result = self.reconcile_with(permit.as_ref(), ticket.key()).await;
             let time = start.elapsed();
             self.report(ticket.key(), &result).await;
             self.finish(ticket, &result, time);
@@ -165,6 +183,23 @@ impl<R: RequestKey> Worker<R> {
             attempt,
             is_last_attempt,
             reason: RunReason::new(causes, changes, attempt),
+        }
+    }
+
+    /// Calls the reconciler, and drops the reconcile if this replica loses its Lease meanwhile (SHARD-3).
+    async fn reconcile_with(
+        &self,
+        permit: Option<&ShardPermit>,
+        request: &R,
+    ) -> Result<Action, Error> {
+        let run = self.reconcile(request.clone());
+        let Some(permit) = permit else {
+            return run.await;
+        };
+        tokio::select! {
+            biased;
+            result = run => result,
+            () = permit.lost() => Err(NoResult::ShardLost.into()),
         }
     }
 
@@ -284,6 +319,7 @@ fn recent_result(result: &Result<Action, Error>) -> ReconcileResult {
     match error.downcast_ref() {
         Some(NoResult::Panicked(message)) => ReconcileResult::Panicked(message.clone()),
         Some(NoResult::TimedOut) => ReconcileResult::TimedOut,
+        Some(NoResult::ShardLost) => ReconcileResult::Failed(error.chain()),
         None => ReconcileResult::Failed(error.chain()),
     }
 }
@@ -302,6 +338,10 @@ fn log_failure(error: &Error, attempt: u32, next_in: Option<Duration>, gave_up: 
             retry_in,
             last_attempt,
             "reconcile was dropped: it went on past its deadline and the grace after it"
+        ),
+        Some(NoResult::ShardLost) => tracing::warn!(
+            attempt,
+            "reconcile was dropped: the Lease of this replica was not renewed in time"
         ),
         None if error.is_terminal() => {
             tracing::error!(error = %error.chain(), attempt, "reconcile failed and is not retried");

@@ -7,6 +7,7 @@ use steersman_object::{ObjectKey, ResourceVersion};
 
 use crate::chunked_vec::ChunkedVec;
 use crate::entry::RawEntry;
+use crate::shard_filter::slot_ledger::ListSlots;
 use crate::view_results::DecodeReport;
 
 /// An object that arrived from the server: a store entry, or an object that does not decode.
@@ -52,7 +53,11 @@ pub(crate) enum Delta {
         projection: Projection,
         /// The number of relist requests when the list began. A request is answered only by a list that began after it.
         relists: u64,
+        /// The slots that the list asked for.
+        slots: ListSlots,
     },
+    /// An object of another replica changed: all events up to this version were delivered (SHARD-5).
+    Passed { version: ResourceVersion },
     /// All events up to this version were delivered.
     Bookmark { version: ResourceVersion },
     /// Every stored object is sent to the subscribers again.
@@ -83,7 +88,7 @@ impl Delta {
         let objects = match self {
             Self::Put(item) | Self::Removed(item) => of_item(item),
             Self::Replaced { items, .. } => items.iter().map(of_item).sum(),
-            Self::Bookmark { .. } | Self::Resync => 0,
+            Self::Passed { .. } | Self::Bookmark { .. } | Self::Resync => 0,
         };
         objects + size_of::<Self>()
     }

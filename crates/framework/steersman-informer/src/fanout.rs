@@ -62,6 +62,14 @@ impl Fanout {
         }
     }
 
+    /// Tells the subscribers of a view that objects were released: they left the store and may exist (SHARD-4).
+    pub(crate) fn release(&mut self, view: ViewId, released: &[RawEntry]) {
+        if !released.is_empty() {
+            self.mailboxes
+                .retain(|(of, mailbox)| *of != view || mailbox.release(released));
+        }
+    }
+
     /// Delivers the present objects to subscribers that joined before the view was ready.
     pub(crate) fn fill<'a>(&mut self, view: ViewId, present: impl Iterator<Item = &'a RawEntry>) {
         let created = |entry: &RawEntry| Event::created(entry.clone(), Origin::Initial);

@@ -57,6 +57,8 @@
 //!
 //! - [`error`], [`state`] and [`metrics`] are the vocabulary of the handles; `metrics::scrape` computes sums when
 //!   metrics are collected. [`transform`] has [`Transform`], a change of each object before it is stored.
+//! - [`shard_filter`] has [`ShardFilter`], the slots of a kind that a replica holds. `shard_filter::slot_ledger` decides which slots the
+//!   store holds completely, and when a list of further slots is needed.
 //! - [`health`] has [`ServerHealth`], the state of one server, which all informers of the server share.
 //!   `health::machine` decides whether the server is away, which informer probes it each second, and when the other
 //!   informers repeat their requests.
@@ -84,6 +86,7 @@ pub mod error;
 pub mod state;
 pub mod metrics;
 pub mod transform;
+pub mod shard_filter;
 pub mod health;
 pub mod options;
 mod body;
@@ -113,6 +116,7 @@ pub use informer::Informer;
 pub use key_state::{Identity, KeyState};
 pub use metrics::InformerMetrics;
 pub use options::{DecodeBatches, Failed, FailureAdvice, FirstVersion, InformerOptions, OnFailure};
+pub use shard_filter::ShardFilter;
 pub use state::{InformerState, Reason};
 pub use steersman_pack::Budget;
 pub use store::{EntryList, IndexedValue, LazyList, ObjectList, Store};

@@ -38,6 +38,7 @@ pub struct InformerMetrics {
     items_per_watch: HistogramVec,
     failures: IntCounterVec,
     events: IntCounterVec,
+    foreign: IntCounterVec,
     latency: HistogramVec,
     hits: IntCounterVec,
     unpacks: IntCounterVec,
@@ -63,6 +64,7 @@ pub(crate) struct Counted {
     items_per_watch: Histogram,
     failures: IntCounterVec,
     events: IntCounterVec,
+    foreign: IntCounterVec,
     latency: Histogram,
     /// The number of reads that found the decoded object in the cache.
     pub(crate) hits: IntCounter,
@@ -128,6 +130,10 @@ impl InformerMetrics {
                 "steersman_informer_events_total",
                 "Changes of stored objects, by type",
                 &["name", "type"],
+            )?,
+            foreign: counter(
+                "steersman_informer_foreign_objects_total",
+                "Objects of lists and watches that were dropped, because another replica holds their slot",
             )?,
             latency: histogram(
                 "steersman_informer_event_latency_seconds",
@@ -197,6 +203,15 @@ impl Counters {
         }
     }
 
+    /// Counts an object that was dropped because another replica holds its slot. Only informers with a filter have this
+    /// series.
+    pub(crate) fn foreign(&self) {
+        if let Some(counted) = &self.counted {
+            let of = [counted.name.as_str()];
+            counted.foreign.with_label_values(&of).inc();
+        }
+    }
+
     /// Observes the time from the arrival of an event to its delivery.
     pub(crate) fn handed_over(&self, after: Duration) {
         if let Some(counted) = &self.counted {
@@ -224,6 +239,7 @@ impl Counted {
             items_per_watch: metrics.items_per_watch.with_label_values(&of),
             failures: metrics.failures.clone(),
             events: metrics.events.clone(),
+            foreign: metrics.foreign.clone(),
             latency: metrics.latency.with_label_values(&of),
             hits: metrics.hits.with_label_values(&of),
             unpacks: metrics.unpacks.with_label_values(&of),

@@ -8,6 +8,7 @@ use steersman_object::ResourceVersion;
 
 use crate::health::ServerHealth;
 use crate::metrics::InformerMetrics;
+use crate::shard_filter::ShardFilter;
 use crate::state::Reason;
 use crate::transform::Transform;
 use steersman_pack::Budget;
@@ -65,6 +66,8 @@ pub struct InformerOptions {
     /// Returns the resource version that the first list must have reached. Default: any version.
     #[debug("{:?}", first_version.is_some())]
     pub first_version: Option<FirstVersion>,
+    /// The slots of objects that the informer holds. Default: all objects.
+    pub shards: Option<ShardFilter>,
 }
 
 /// The batches in which the objects of a list are decoded.
@@ -124,6 +127,7 @@ impl Default for InformerOptions {
             expected_at_first: Vec::new(),
             on_failure: None,
             first_version: None,
+            shards: None,
         }
     }
 }
@@ -143,6 +147,13 @@ impl InformerOptions {
     /// Holds only objects with these fields; the server filters.
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into()).filter(|s| !s.is_empty());
+        self
+    }
+
+    /// Holds only the objects in the slots of a filter. Lists of gained slots ask for the newest state, so
+    /// [`first_version`](Self::first_version) is not used. Default: all objects.
+    pub fn shards(mut self, filter: ShardFilter) -> Self {
+        self.shards = Some(filter);
         self
     }
 

@@ -8,6 +8,7 @@ mod problem_log;
 mod status;
 mod apply;
 mod views;
+mod slots;
 mod host;
 
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, RwLock};
 use steersman_api::encoding::has_protobuf;
 use steersman_api::{ListWatch, Projection};
-use steersman_object::{Jitter, Kind, Object};
+use steersman_object::{Jitter, Kind, Object, SlotSet};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +32,7 @@ use crate::metrics::Counters;
 use crate::options::InformerOptions;
 use crate::pipeline::host::CoreHost;
 use crate::pipeline::problem_log::ProblemLog;
+use crate::pipeline::slots::{InformerSlots, release_lost_slots};
 use crate::queue::QueueBounds;
 use crate::queue::channel::channel;
 use crate::reflector::driver::Reflector;
@@ -66,6 +68,10 @@ pub(crate) struct Core {
     relists: watch::Sender<u64>,
     /// The instant by which the reflector is active again; after it, the reflector counts as stuck (HEALTH-3).
     activity_due: Mutex<Option<Instant>>,
+    /// The slots of the informer; `None` without a filter.
+    slots: Option<Arc<InformerSlots>>,
+    /// The slots of which the store has all objects: all of them for an informer without a filter that has synced.
+    loaded: watch::Sender<SlotSet>,
 }
 
 struct StoreWriter {
@@ -133,6 +139,8 @@ impl Core {
             }),
             relists: watch::Sender::new(0),
             activity_due: Mutex::new(None),
+            slots: InformerSlots::of(&options),
+            loaded: watch::Sender::default(),
             name: kind.qualified_plural(),
             kind,
             options,
@@ -265,6 +273,8 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         // The branches are polled in this order, so that deltas of the reflector are applied in the same poll.
         biased;
         () = cancel.cancelled() => {}
+        // Lost slots are released before a further event is read.
+        () = release_lost_slots(&core) => {}
         () = driver.run() => {}
         () = apply => {}
         () = resync(&core) => {}

@@ -84,6 +84,7 @@ mod tests {
 
     use super::*;
     use crate::entry::Entry;
+    use crate::shard_filter::slot_ledger::ListSlots;
 
     fn now() -> Instant {
         tokio::time::Instant::now().into_std()
@@ -132,6 +133,7 @@ mod tests {
                 items: std::iter::repeat_n(item, 1000).collect(),
                 projection: steersman_api::Projection::Whole,
                 relists: 0,
+                slots: ListSlots::ALL,
             };
             Queued::new(replaced, now())
         };

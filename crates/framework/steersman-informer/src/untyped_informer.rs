@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use steersman_api::{ApplyDigest, Decoded, ListWatch, Malformed, Projection, RawObject};
-use steersman_object::{Kind, ListOptions, Object, ObjectKey, ResourceVersion};
+use steersman_object::{Kind, ListOptions, Object, ObjectKey, ResourceVersion, SlotSet};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -100,6 +100,32 @@ impl UntypedInformer {
             Identity::new(uid, version, entry.is_deleting())
         });
         KeyState::new(indexer.version().clone(), stored)
+    }
+
+    /// Returns a receiver of the slots of which the store has all objects: the slots of the last complete list that are
+    /// wanted ever since. Without a [`ShardFilter`](crate::ShardFilter) these are no slots before the first sync, and then
+    /// all slots.
+    pub fn loaded(&self) -> watch::Receiver<SlotSet> {
+        self.core.loaded()
+    }
+
+    /// Waits until the store has all objects of these slots.
+    ///
+    /// # Errors
+    ///
+    /// If the informer stops before.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
+    pub async fn wait_for_slots(&self, slots: &SlotSet) -> Result<(), Error> {
+        self.core.wait_for_slots(slots).await
+    }
+
+    /// Returns whether the store has an object under a key, or lacks it although it has all objects of its slot: `None`
+    /// if the store does not have all objects of the slot, so that the object may exist.
+    pub fn knows(&self, key: &ObjectKey) -> Option<bool> {
+        self.core.knows(key)
     }
 
     /// Returns whether the store holds no object of a namespace, or of any namespace (`None`).

@@ -74,4 +74,4 @@ pub use error::Error;
 pub use metrics::ElectionMetrics;
 pub use options::LeaderElection;
 pub use status::{ElectionChange, Ending, LeaseStatus, LossReason, Overrun};
-pub use timing::{DEFAULT_LEASE_DURATION, DEFAULT_RENEW_DEADLINE, DEFAULT_RETRY_PERIOD};
+pub use timing::{DEFAULT_LEASE_DURATION, DEFAULT_RENEW_DEADLINE, DEFAULT_RETRY_PERIOD, Timing};

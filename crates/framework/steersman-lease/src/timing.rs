@@ -14,13 +14,13 @@ const SHORTEST_REQUEST: Duration = Duration::from_secs(1);
 
 /// The three durations of an election, validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Timing {
+pub struct Timing {
     /// How long a lease is valid after a candidate last saw it change.
-    pub(crate) lease_duration: Duration,
+    pub lease_duration: Duration,
     /// How long a leader may work after it sent its last successful renewal.
-    pub(crate) renew_deadline: Duration,
+    pub renew_deadline: Duration,
     /// The time between two renewals, and the shortest time between two attempts of a standby.
-    pub(crate) retry_period: Duration,
+    pub retry_period: Duration,
 }
 
 impl Default for Timing {
@@ -35,7 +35,7 @@ impl Default for Timing {
 
 impl Timing {
     /// Returns the rule that the durations violate, if any (client-go, `NewLeaderElector`).
-    pub(crate) fn problem(&self) -> Option<&'static str> {
+    pub fn problem(&self) -> Option<&'static str> {
         if self.lease_duration < Duration::from_secs(1) || self.lease_duration.subsec_nanos() != 0 {
             return Some("the lease duration must be a number of whole seconds, at least one");
         }
@@ -56,12 +56,13 @@ impl Timing {
         None
     }
 
-    pub(crate) fn request_limit(&self) -> Duration {
+    /// Returns the time limit of a request: half of the renew deadline, and at least a second.
+    pub fn request_limit(&self) -> Duration {
         SHORTEST_REQUEST.max(self.renew_deadline / 2)
     }
 
     /// Returns how long work may take to stop after a loss: half of the time between the renew deadline and the expiry.
-    pub(crate) fn stop_limit(&self) -> Duration {
+    pub fn stop_limit(&self) -> Duration {
         (self.lease_duration - self.renew_deadline) / 2
     }
 

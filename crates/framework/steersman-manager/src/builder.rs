@@ -12,6 +12,7 @@ use steersman_controller::ControllerDefaults;
 use steersman_crds::Crds;
 use steersman_events::{EventLimits, EventMetrics, EventPublisher};
 use steersman_lease::{ElectionMetrics, Elector, LeaderElection};
+use steersman_shards::{ShardMember, ShardMetrics, Shards};
 use steersman_webhook::WebhookServer;
 
 use crate::cluster::{Cluster, with_metrics};
@@ -33,6 +34,7 @@ pub struct ManagerBuilder {
     servers: ServerDeclarations,
     definitions: Crds,
     leader_election: Option<LeaderElection>,
+    shards: Option<Shards>,
     event_limits: EventLimits,
 }
 
@@ -46,6 +48,7 @@ impl Manager {
             field_manager: None,
             clock: Arc::new(Timestamp::now),
             controllers: ControllerDefaults::new(),
+            shards: None,
         };
         ManagerBuilder {
             client_config,
@@ -55,6 +58,7 @@ impl Manager {
             servers: ServerDeclarations::default(),
             definitions: Crds::new(),
             leader_election: None,
+            shards: None,
             event_limits: EventLimits::new(),
         }
     }
@@ -132,6 +136,21 @@ impl ManagerBuilder {
         self
     }
 
+    /// Makes the replicas share the work: each replica caches and reconciles the objects of its shards, which follow the
+    /// replicas that live (SHARD-1 to SHARD-3). Without shards each replica that leads works on all objects.
+    ///
+    /// - The controllers run on every replica. With [`leader_election`](Self::leader_election), the leader alone runs the
+    ///   controllers that watch other clusters or have requests of their own type, the other runnables of
+    ///   [`Group::LeaderElected`](crate::Group::LeaderElected), and the installation of definitions.
+    /// - The cache of each kind holds the objects of the shards, unless the kind is declared
+    ///   [`everywhere`](steersman_cache::ByObject::everywhere). A cached read of another object fails with an error.
+    /// - A controller's own source of requests delivers to its own replica only, so a request for an object of another
+    ///   replica is dropped.
+    pub fn shards(mut self, shards: Shards) -> Self {
+        self.shards = Some(shards);
+        self
+    }
+
     /// Sets how many Kubernetes Events the events of one object become, and when repetitions are sent to the server,
     /// for all recorders of the manager. The defaults are those of client-go: see [`EventLimits`].
     pub fn event_limits(mut self, limits: EventLimits) -> Self {
@@ -188,7 +207,8 @@ impl ManagerBuilder {
     ///
     /// [`Error::CacheOptions`]; [`Error::Controller`] if the settings of controllers cannot work;
     /// [`Error::Definition`]; [`Error::FieldManager`]; [`Error::LeaderElection`] if its options cannot work;
-    /// [`Error::Metrics`] if the registry belongs to another manager; [`Error::Server`] if an address or a limit of a
+    /// [`Error::Metrics`] if the registry belongs to another manager; [`Error::Shards`] if their options cannot work;
+    /// [`Error::Server`] if an address or a limit of a
     /// server cannot work.
     pub fn build(mut self) -> Result<Manager, Error> {
         // CACHE-13: checked before metrics are registered, so that the registry can be used again after a refusal.
@@ -206,6 +226,12 @@ impl ManagerBuilder {
         if let Some(options) = self.leader_election.clone() {
             let checked = Elector::new(options, &self.client_config);
             drop(checked.map_err(Error::LeaderElection)?);
+        }
+        let mut member = None;
+        if let Some(shards) = self.shards.take() {
+            let (made, cache) =
+                member_of(shards, &self.client_config, self.cache, &mut self.options)?;
+            (member, self.cache) = (Some(made), cache);
         }
         let (registry, client) = (&self.options.registry, self.options.client.clone());
         let measured = with_metrics(registry, self.client_config, self.cache, client);
@@ -238,11 +264,29 @@ impl ManagerBuilder {
         let cache = cluster.cache().clone();
         let conditions = LeaderConditions::new(definitions, self.servers.webhooks(), cache);
         let manager = Manager::new(cluster, clusters, self.options, events, elector, conditions);
+        if let Some(member) = member {
+            manager.add_member(member)?;
+        }
         manager.describe_election();
         manager.add_servers(&self.servers)?;
         manager.add_crds()?;
         Ok(manager)
     }
+}
+
+/// Makes the membership in the group that shares the work, and limits the cache to the shards of this replica.
+fn member_of(
+    shards: Shards,
+    client_config: &ClientConfig,
+    cache: CacheOptions,
+    options: &mut ManagerOptions,
+) -> Result<(ShardMember, CacheOptions), Error> {
+    let member = ShardMember::new(shards, client_config).map_err(Error::Shards)?;
+    let metrics = ShardMetrics::register(&options.registry).map_err(Error::Metrics)?;
+    let gate = member.gate();
+    let cache = cache.shards(gate.by(), gate.owned());
+    options.shards = Some(gate);
+    Ok((member.metrics(metrics), cache))
 }
 
 /// Registers `steersman_build_info`, a gauge that is always 1, with labels that describe the build.

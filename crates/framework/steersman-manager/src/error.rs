@@ -80,6 +80,9 @@ pub enum Error {
     /// The leader election cannot work as declared, or its thread could not be started.
     #[error("the leader election of the manager cannot work")]
     LeaderElection(#[source] steersman_lease::Error),
+    /// The replicas cannot share the work as declared, or the thread of the membership could not be started.
+    #[error("the shards of the manager cannot work")]
+    Shards(#[source] steersman_shards::Error),
     /// This replica lost its lease while it led, which ended the manager: the process should exit and be started
     /// again.
     #[error("this replica no longer leads, so the manager has stopped: {reason}")]

@@ -94,6 +94,7 @@ mod http_server;
 mod client_certificate_check;
 pub mod cluster;
 mod clusters;
+mod shard_membership;
 pub mod manager;
 pub mod builder;
 

@@ -16,6 +16,7 @@ use steersman_controller::{
 };
 use steersman_events::{EventPublisher, EventRecorder};
 use steersman_lease::Elector;
+use steersman_shards::ShardMember;
 use tokio::sync::Notify;
 
 use crate::cluster::Cluster;
@@ -27,6 +28,7 @@ use crate::monitor::{Monitor, RunStage, WatchedKinds};
 use crate::options::ManagerOptions;
 use crate::order::Group;
 use crate::runnable::{ErasedRunnable, Runnable, from_fn};
+use crate::shard_membership::ShardMembership;
 use crate::shutdown::Shutdown;
 use crate::supervision::Supervision;
 use crate::supervisor::campaign::{ManagerElection, RECORDER};
@@ -224,6 +226,15 @@ impl Manager {
         recent.collect()
     }
 
+    /// Adds the membership in the group that shares the work.
+    pub(crate) fn add_member(&self, member: ShardMember) -> Result<(), Error> {
+        self.add(ShardMembership {
+            member,
+            cache: self.cache().clone(),
+            client: self.client().clone(),
+        })
+    }
+
     pub(crate) fn election(&self) -> &ManagerElection {
         &self.shared.election
     }
@@ -288,7 +299,12 @@ impl Manager {
             own: controller.kinds().to_vec(),
             in_clusters: controller.cluster_kinds().to_vec(),
         };
-        let group = if controller.runs_on_every_replica() {
+        // The gate knows the slots of objects of this cluster alone; other controllers stay with the leader.
+        let is_shared = controller.requests_objects()
+            && controller.cluster_kinds().is_empty()
+            && !controller.runs_on_every_replica();
+        let gate = self.shared.options.shards.clone().filter(|_| is_shared);
+        let group = if controller.runs_on_every_replica() || gate.is_some() {
             Group::Others
         } else {
             Group::LeaderElected
@@ -310,7 +326,7 @@ impl Manager {
                     return Ok(());
                 }
             }
-            let start = StartContext::new(
+            let mut start = StartContext::new(
                 cluster.cache().clone(),
                 client,
                 cancel,
@@ -322,6 +338,9 @@ impl Manager {
             .clusters(clusters)
             .workers(workers)
             .events(events);
+            if let Some(gate) = gate {
+                start = start.shards(gate);
+            }
             controller.start(start).await?;
             context.note_end(&title);
             Ok(())

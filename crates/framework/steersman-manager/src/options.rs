@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use steersman_client::ClientOptions;
 use steersman_controller::{Clock, ControllerDefaults};
+use steersman_shards::ShardGate;
 
 #[derive(Clone, derive_more::Debug)]
 #[debug("ManagerOptions {{ grace: {grace:?}, .. }}")]
@@ -20,6 +21,8 @@ pub(crate) struct ManagerOptions {
     pub(crate) clock: Clock,
     /// The settings of controllers by default and by name, and the limit that they share.
     pub(crate) controllers: ControllerDefaults,
+    /// The slots of this replica, if the replicas share the work.
+    pub(crate) shards: Option<ShardGate>,
 }
 
 /// The default grace period, equal to the default of a Pod.

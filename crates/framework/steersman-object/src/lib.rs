@@ -36,6 +36,7 @@
 //! - [`selector`] has [`LabelSelector`], in the syntax of kubectl, and [`field_selector`] has [`FieldSelector`], in the
 //!   syntax of the API server.
 //! - [`list_options`] has [`ListOptions`], the objects that a list selects.
+//! - [`shard`] has [`ShardSlot`] and [`SlotSet`], the parts of a kind's objects that replicas share, and [`ShardBy`].
 //! - [`owner`] finds and builds owner references; [`owned_kinds`] has [`OwnedKinds`], the declaration of the kinds of
 //!   children.
 //! - [`policy_rule`] has [`PolicyRule`], a rule of a role.
@@ -62,6 +63,7 @@ pub mod labels;
 pub mod selector;
 pub mod field_selector;
 pub mod list_options;
+pub mod shard;
 pub mod owner;
 pub mod owned_kinds;
 pub mod policy_rule;
@@ -89,6 +91,7 @@ pub use panics::{panic_text, task_panic_text};
 pub use policy_rule::PolicyRule;
 pub use report::{Report, report};
 pub use selector::{LabelSelector, Required};
+pub use shard::{ShardBy, ShardSlot, SlotSet, SlotSetError};
 pub use uid::Uid;
 pub use version::ResourceVersion;
 pub use whole::WholeObject;

@@ -13,22 +13,23 @@
 //! 9. [`client`]: writes, and errors to branch on.
 //! 10. [`manager`]: start, stop, health and metrics.
 //! 11. [`leader_election`]: one replica works at a time.
-//! 12. `program`: the whole `main` of an operator (feature `cli`).
-//! 13. `configuration`: flags, variables, a file and logging (feature `cli`).
-//! 14. [`events`]: what the operator tells people about its objects.
-//! 15. [`clusters`]: controllers of several clusters.
-//! 16. [`webhooks`]: defaults and refusals before objects are stored.
-//! 17. [`certificates`]: certificates of webhooks, from files or from the operator itself.
-//! 18. [`versions`]: conversions between the versions of a kind.
-//! 19. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
-//! 20. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
-//! 21. [`api_server`]: the embedded API server.
-//! 22. [`faults`]: failures on demand.
-//! 23. [`simulator`]: the controllers, scheduler and kubelets that it stands in for.
-//! 24. [`testing`]: tests of whole operators, in milliseconds.
-//! 25. [`exploring`]: crashes, lost answers and old states at each request of an operator.
-//! 26. [`troubleshooting`]: error messages, their causes and the remedy.
-//! 27. [`coming_from_kube_rs`], [`coming_from_controller_runtime`] and [`coming_from_josdk`]: names side by side.
+//! 12. [`sharing_the_work`]: all replicas work, each on a part of the objects.
+//! 13. `program`: the whole `main` of an operator (feature `cli`).
+//! 14. `configuration`: flags, variables, a file and logging (feature `cli`).
+//! 15. [`events`]: what the operator tells people about its objects.
+//! 16. [`clusters`]: controllers of several clusters.
+//! 17. [`webhooks`]: defaults and refusals before objects are stored.
+//! 18. [`certificates`]: certificates of webhooks, from files or from the operator itself.
+//! 19. [`versions`]: conversions between the versions of a kind.
+//! 20. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
+//! 21. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
+//! 22. [`api_server`]: the embedded API server.
+//! 23. [`faults`]: failures on demand.
+//! 24. [`simulator`]: the controllers, scheduler and kubelets that it stands in for.
+//! 25. [`testing`]: tests of whole operators, in milliseconds.
+//! 26. [`exploring`]: crashes, lost answers and old states at each request of an operator.
+//! 27. [`troubleshooting`]: error messages, their causes and the remedy.
+//! 28. [`coming_from_kube_rs`], [`coming_from_controller_runtime`] and [`coming_from_josdk`]: names side by side.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -54,6 +55,7 @@ macro_rules! page {
         #[doc = "[probes-and-metrics]: crate::guide::probes_and_metrics"]
         #[doc = "[events]: crate::guide::events"]
         #[doc = "[leader-election]: crate::guide::leader_election"]
+        #[doc = "[sharing-the-work]: crate::guide::sharing_the_work"]
         #[doc = "[production]: crate::guide::production"]
         #[doc = "[api-server]: crate::guide::api_server"]
         #[doc = "[faults]: crate::guide::faults"]
@@ -89,6 +91,7 @@ page!(versions, "../guide/versions.md");
 page!(probes_and_metrics, "../guide/probes-and-metrics.md");
 page!(events, "../guide/events.md");
 page!(leader_election, "../guide/leader-election.md");
+page!(sharing_the_work, "../guide/sharing-the-work.md");
 #[cfg(feature = "cli")]
 page!(production, "../guide/production.md");
 page!(api_server, "../guide/api-server.md");

@@ -75,7 +75,8 @@
 //!
 //! The names that a first operator needs are at the root. All others are in the modules of their crates, here in
 //! the order in which an event passes through them: [`object`], [`api`], [`informer`], [`cache`], [`client`],
-//! [`desired`], [`workqueue`], [`controller`], [`events`], [`lease`], [`serve`], [`webhook`], [`crds`], [`manager`].
+//! [`desired`], [`workqueue`], [`controller`], [`events`], [`lease`], [`shards`],
+//! [`serve`], [`webhook`], [`crds`], [`manager`].
 //! The feature `cli` adds the module `cli`: flags, environment variables, a configuration file and logging for the
 //! `main` of an operator. This crate has no behaviour of its own; [`guide`] is the users' guide.
 #![doc = include_str!("guide/derive.md")]
@@ -100,6 +101,7 @@ pub use steersman_lease as lease;
 pub use steersman_manager as manager;
 pub use steersman_object as object;
 pub use steersman_serve as serve;
+pub use steersman_shards as shards;
 pub use steersman_webhook as webhook;
 pub use steersman_workqueue as workqueue;
 

@@ -156,6 +156,12 @@ pub(crate) fn leader_election() -> RuleSet {
     let lease = PolicyRule::new("coordination.k8s.io", &["leases"], verbs);
     let mut rules = events("a change of the leader is an Event");
     rules.merge(&implied("the replicas elect their leader", [lease]));
+    let verbs = &["get", "list", "watch", "create", "update", "delete"];
+    let leases = PolicyRule::new("coordination.k8s.io", &["leases"], verbs);
+    rules.merge(&implied(
+        "with --shards, the replicas share the work",
+        [leases],
+    ));
     rules
 }
 

@@ -13,6 +13,7 @@ mod sharing;
 mod binary;
 mod replica;
 mod failover;
+mod shards;
 mod production;
 mod namespaces;
 mod settled;

@@ -55,6 +55,7 @@ impl Url {
         let paging = &request.paging;
         self.pair_opt("labelSelector", request.labels.as_deref());
         self.pair_opt("fieldSelector", request.fields.as_deref());
+        self.pair_opt("shardSelector", request.shard_selector.as_deref());
         if let Some(limit) = paging.page_size {
             self.pair("limit", &limit.to_string());
         }
@@ -77,6 +78,7 @@ impl Url {
         self.pair("watch", "true");
         self.pair_opt("labelSelector", options.labels.as_deref());
         self.pair_opt("fieldSelector", options.fields.as_deref());
+        self.pair_opt("shardSelector", options.shard_selector.as_deref());
         if options.bookmarks {
             self.pair("allowWatchBookmarks", "true");
         }
@@ -176,6 +178,28 @@ mod tests {
             pods(Some("web")).list(&request).into_string(),
             "/api/v1/namespaces/web/pods?labelSelector=app%20in%20%28a%2Cb%29%2Cx%21%3Dy\
              &fieldSelector=metadata.name%3D%C3%A4%20b&limit=500&resourceVersion=0"
+        );
+    }
+
+    #[test]
+    fn a_shard_selector_is_sent_with_every_page_and_with_watches() {
+        for token in [None, Some("t")] {
+            let mut paging = Paging::new();
+            paging.continue_token = token.map(Into::into);
+            let request = PageRequest {
+                shard_selector: Some("shardRange(a, '0x0')".to_owned()),
+                ..PageRequest::new(paging)
+            };
+            let url = pods(None).list(&request).into_string();
+            let expected = "/api/v1/pods?shardSelector=shardRange%28a%2C%20%270x0%27%29";
+            let rest = url.strip_prefix(expected).unwrap();
+            assert_eq!(rest, token.map_or("", |_| "&continue=t"));
+        }
+        let mut options = WatchOptions::after(ResourceVersion::new("12"));
+        options.shard_selector = Some("s".to_owned());
+        assert_eq!(
+            pods(None).watch(&options).into_string(),
+            "/api/v1/pods?watch=true&shardSelector=s&allowWatchBookmarks=true&resourceVersion=12"
         );
     }
 

@@ -16,6 +16,7 @@ mod preflight;
 mod removal;
 mod panics;
 mod seeds;
+mod shards;
 mod stopped;
 mod holds;
 mod namespaces;

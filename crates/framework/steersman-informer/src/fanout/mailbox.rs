@@ -36,16 +36,34 @@ pub(crate) struct Mailbox {
 struct WaitingChange {
     /// The version that the subscriber took last; `None` if the subscriber knows of no object with the key.
     taken: Option<RawEntry>,
-    /// The final version of the object in `taken`, if that object was deleted after the subscriber took it.
-    ended: Option<(RawEntry, Certainty)>,
+    /// The end of the object in `taken`, if that object was deleted or released after the subscriber took it.
+    ended: Option<ObjectEnd>,
     /// The current version, with the origin of its event; `None` if no object has the key now.
     now: Option<(RawEntry, Origin)>,
+}
+
+/// One change for a subscriber.
+#[derive(Debug)]
+enum SubscriberChange {
+    Event(RawEvent),
+    /// The slot of the object was lost (SHARD-4).
+    Released(RawEntry),
+}
+
+/// How an object that a subscriber has taken left the store.
+#[derive(Debug)]
+enum ObjectEnd {
+    /// The object was deleted, with its final version.
+    Deleted(RawEntry, Certainty),
+    /// The slot of the object was lost (SHARD-4).
+    Released,
 }
 
 /// The next delivery of a subscriber.
 #[derive(Debug)]
 pub(crate) enum Taken {
     Event(RawEvent),
+    Released(ObjectKey),
     Synced,
     Nothing,
 }
@@ -70,13 +88,24 @@ impl Mailbox {
     }
 
     pub(crate) fn push(&mut self, event: RawEvent) {
-        if !self.collapsed && self.waiting.len() >= self.bound {
-            self.collapse();
-        }
+        self.collapse_beyond_bound();
         if self.collapsed {
-            self.fold(event);
+            self.fold(event.key().clone(), SubscriberChange::Event(event));
         } else {
             self.append(event);
+        }
+    }
+
+    /// Adds an object that left the store because its slot was lost. Within the bound its waiting events stay.
+    pub(crate) fn release(&mut self, released: &RawEntry) {
+        self.collapse_beyond_bound();
+        if self.collapsed {
+            self.fold(
+                released.key().clone(),
+                SubscriberChange::Released(released.clone()),
+            );
+        } else {
+            self.add(WaitingChange::released(released.clone()));
         }
     }
 
@@ -101,10 +130,14 @@ impl Mailbox {
             if self.collapsed {
                 self.positions.remove(change.key());
             }
-            let (first, second) = change.events();
+            let (first, second) = change.deliveries();
             self.half = second;
-            if let Some(event) = first {
-                return Taken::Event(event);
+            match first {
+                Some(SubscriberChange::Event(event)) => return Taken::Event(event),
+                Some(SubscriberChange::Released(entry)) => {
+                    return Taken::Released(entry.key().clone());
+                }
+                None => {}
             }
         }
     }
@@ -115,39 +148,49 @@ impl Mailbox {
     }
 
     fn append(&mut self, event: RawEvent) {
-        self.waiting.insert(self.next, WaitingChange::of(event));
+        self.add(WaitingChange::of(event));
+    }
+
+    fn add(&mut self, change: WaitingChange) {
+        self.waiting.insert(self.next, change);
         self.next += 1;
     }
 
-    fn collapse(&mut self) {
+    fn collapse_beyond_bound(&mut self) {
+        if self.collapsed || self.waiting.len() < self.bound {
+            return;
+        }
         self.collapsed = true;
         for (position, change) in std::mem::take(&mut self.waiting) {
-            // Nothing is coalesced yet, so each change is one event.
-            if let (Some(event), _) = change.events() {
-                self.fold_at(event, position);
+            let key = change.key().clone();
+            // Nothing is coalesced yet, so each change is one delivery.
+            if let (Some(change), _) = change.deliveries() {
+                self.fold_at(key, change, position);
             }
         }
     }
 
-    fn fold(&mut self, event: RawEvent) {
+    fn fold(&mut self, key: ObjectKey, change: SubscriberChange) {
         let position = self.next;
         self.next += 1;
-        self.fold_at(event, position);
+        self.fold_at(key, change, position);
     }
 
-    /// Merges an event into the waiting change of its key. `position` is the event's place in the queue.
-    fn fold_at(&mut self, event: RawEvent, position: u64) {
-        let key = event.key().clone();
+    /// Merges a change into the waiting change of its key. `position` is the place of the change in the queue.
+    fn fold_at(&mut self, key: ObjectKey, added: SubscriberChange, position: u64) {
         let before = self.positions.remove(&key);
         let waiting = before.and_then(|at| Some((at, self.waiting.remove(&at)?)));
         let (change, position) = match waiting {
             Some((at, mut change)) => {
-                change.fold(event);
+                change.fold(added);
                 // An initial object that the subscriber has not taken stays before the sync marker.
                 let stays = self.marker.is_initial(at) && change.taken.is_none();
                 (change, if stays { at } else { position })
             }
-            None => (WaitingChange::of(event), position),
+            None => match added {
+                SubscriberChange::Event(event) => (WaitingChange::of(event), position),
+                SubscriberChange::Released(entry) => (WaitingChange::released(entry), position),
+            },
         };
         if change.taken.is_none() && change.now.is_none() {
             return;
@@ -176,13 +219,33 @@ impl WaitingChange {
                 certainty,
             } => Self {
                 taken: Some(last_known.clone()),
-                ended: Some((last_known, certainty)),
+                ended: Some(ObjectEnd::Deleted(last_known, certainty)),
                 now: None,
             },
         }
     }
 
-    fn fold(&mut self, event: RawEvent) {
+    /// Makes the change of a release. The subscriber counts as having taken the released version.
+    fn released(entry: RawEntry) -> Self {
+        Self {
+            taken: Some(entry),
+            ended: Some(ObjectEnd::Released),
+            now: None,
+        }
+    }
+
+    fn fold(&mut self, change: SubscriberChange) {
+        let event = match change {
+            SubscriberChange::Event(event) => event,
+            SubscriberChange::Released(entry) => {
+                let taken = self.taken.as_ref();
+                if self.ended.is_none() && taken.is_some_and(|taken| taken.is_same_as(&entry)) {
+                    self.ended = Some(ObjectEnd::Released);
+                }
+                self.now = None;
+                return;
+            }
+        };
         match event {
             Event::Created { new, origin } => self.now = Some((new, origin)),
             Event::Updated { new, origin, .. } => {
@@ -197,7 +260,7 @@ impl WaitingChange {
             } => {
                 let taken = self.taken.as_ref();
                 if self.ended.is_none() && taken.is_some_and(|t| t.is_same_as(&last_known)) {
-                    self.ended = Some((last_known, certainty));
+                    self.ended = Some(ObjectEnd::Deleted(last_known, certainty));
                 }
                 self.now = None;
             }
@@ -211,31 +274,42 @@ impl WaitingChange {
         entry.expect("a waiting change is not empty").key()
     }
 
-    /// Returns the change as events: none, one, or a delete and a create if another object has the key now.
-    fn events(self) -> (Option<RawEvent>, Option<RawEvent>) {
+    /// Returns the change as deliveries: none, one, or a delete or release and a create if an object has the key now.
+    fn deliveries(self) -> (Option<SubscriberChange>, Option<RawEvent>) {
         let created = |(new, origin): (RawEntry, Origin)| Event::created(new, origin);
         match (self.taken, self.now) {
-            (None, now) => (now.map(created), None),
+            (None, now) => (now.map(created).map(SubscriberChange::Event), None),
             (Some(taken), Some((new, origin)))
                 if taken.is_same_as(&new) && !is_final(&taken, self.ended.as_ref()) =>
             {
-                (Some(Event::updated(taken, new, origin)), None)
+                let updated = Event::updated(taken, new, origin);
+                (Some(SubscriberChange::Event(updated)), None)
             }
             (Some(taken), now) => {
-                let unknown = (taken, Certainty::FinalStateUnknown);
-                let (last_known, certainty) = self.ended.unwrap_or(unknown);
-                let deleted = Event::deleted(last_known, certainty);
-                (Some(deleted), now.map(created))
+                let end = match self.ended {
+                    Some(ObjectEnd::Released) => SubscriberChange::Released(taken),
+                    Some(ObjectEnd::Deleted(last, certainty)) => {
+                        SubscriberChange::Event(Event::deleted(last, certainty))
+                    }
+                    None => {
+                        SubscriberChange::Event(Event::deleted(taken, Certainty::FinalStateUnknown))
+                    }
+                };
+                (Some(end), now.map(created))
             }
         }
     }
 }
 
-/// Returns whether the subscriber counts as having taken the very version that was deleted. If an object with the same
-/// uid is there again, the change is then a delete and a create, and otherwise an update.
-fn is_final(taken: &RawEntry, ended: Option<&(RawEntry, Certainty)>) -> bool {
-    ended.is_some_and(|(last, certainty)| {
-        *certainty == Certainty::Observed && last.is_same_version_as(taken)
+/// Returns whether the subscriber counts as having taken the very version that was deleted, or the object was released.
+/// If an object with the same uid is there again, the change is then a delete or a release and a create, and otherwise
+/// an update.
+fn is_final(taken: &RawEntry, ended: Option<&ObjectEnd>) -> bool {
+    ended.is_some_and(|end| match end {
+        ObjectEnd::Released => true,
+        ObjectEnd::Deleted(last, certainty) => {
+            *certainty == Certainty::Observed && last.is_same_version_as(taken)
+        }
     })
 }
 

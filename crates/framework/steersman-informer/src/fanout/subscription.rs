@@ -4,8 +4,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use steersman_object::ObjectKey;
 use tokio::sync::Notify;
 
+use crate::entry::RawEntry;
 use crate::event::{Event, RawEvent};
 use crate::fanout::mailbox::{Mailbox, Taken};
 use crate::store::ViewHandle;
@@ -18,6 +20,10 @@ pub enum Delivery<K> {
     Event(Event<K>),
     /// All initial objects were delivered. Delivered exactly once.
     Synced,
+    /// An object left the store because this replica lost its slot: it was not deleted, and another replica handles it.
+    /// If the slot is gained again, the object is created again for this subscriber. Only informers with a
+    /// [`ShardFilter`](crate::ShardFilter) release objects.
+    Released(ObjectKey),
 }
 
 /// The events of an informer for one subscriber: each stored object as [`Created`](Event::Created), then
@@ -77,6 +83,7 @@ impl<K> Subscription<K> {
             match taken {
                 Taken::Event(event) => return Some(Delivery::Event(event.cast())),
                 Taken::Synced => return Some(Delivery::Synced),
+                Taken::Released(key) => return Some(Delivery::Released(key)),
                 Taken::Nothing if closed => return None,
                 // `Notify` stores a permit, so a wake-up before this wait is not lost.
                 Taken::Nothing => self.mailbox.notify.notified().await,
@@ -118,6 +125,18 @@ impl SharedMailbox {
         }
         for event in events {
             state.mailbox.push(event.clone());
+        }
+        true
+    }
+
+    /// Adds released objects. Returns whether the subscription still exists.
+    pub(crate) fn release(&self, released: &[RawEntry]) -> bool {
+        let mut state = self.state.lock();
+        if state.left {
+            return false;
+        }
+        for entry in released {
+            state.mailbox.release(entry);
         }
         true
     }

@@ -1,13 +1,14 @@
 //! Driver: a stream that makes entries of the server's objects, several at once and in their order.
 
 use std::collections::VecDeque;
-use std::mem::take;
+use std::mem::{size_of, take};
 use std::panic::resume_unwind;
 use std::task::{Context, Poll, ready};
 
 use futures::stream::{Stream, StreamExt as _};
 use futures::{FutureExt as _, future};
 use steersman_api::{Decoded, Error, ListPart, Projection, RawObject, WatchEvent};
+use steersman_object::{ObjectKey, ResourceVersion};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
 
@@ -24,12 +25,20 @@ const MOST: usize = 4;
 pub(crate) trait Ingest: Clone + Send + Sync + 'static {
     /// Makes an entry of an object that arrived, or returns the stored entry of the same version.
     fn ingest(&self, decoded: Decoded<RawObject>, arrived_as: IngestContext) -> Arrived;
+
+    /// Returns whether the object with this key is ingested. Other objects become [`StreamPart::Foreign`]. By default
+    /// all objects are ingested.
+    fn accepts(&self, _key: &ObjectKey) -> bool {
+        true
+    }
 }
 
 /// One part of a stream: an object, or another message.
 #[derive(Debug)]
 pub(crate) enum StreamPart<O, T> {
     Object(EventType, O),
+    /// The version of an object that is not ingested (SHARD-5).
+    Foreign(EventType, ResourceVersion),
     Other(T),
 }
 
@@ -106,6 +115,7 @@ where
             match self.read_ahead.next(is_dry) {
                 ReadStep::Read => match self.parts.poll_next_unpin(context) {
                     Poll::Ready(Some(part)) => {
+                        let part = self.accepted(part);
                         self.read_ahead.handle_part(bytes(&part));
                         self.waiting.push(part);
                     }
@@ -117,6 +127,27 @@ where
                 ReadStep::AwaitStream => return Poll::Pending,
                 ReadStep::End => return Poll::Ready(None),
             }
+        }
+    }
+
+    /// SHARD-5: drops the object of a part that is not ingested, before it is decoded or packed.
+    fn accepted(
+        &self,
+        part: StreamPart<Decoded<RawObject>, T>,
+    ) -> StreamPart<Decoded<RawObject>, T> {
+        let (key, version) = match &part {
+            StreamPart::Object(_, Decoded::Good(object)) => {
+                let head = object.head();
+                (&head.key, &head.version)
+            }
+            StreamPart::Object(_, Decoded::Malformed(object)) => (&object.key, &object.version),
+            StreamPart::Foreign(..) | StreamPart::Other(_) => return part,
+        };
+        match &part {
+            StreamPart::Object(event_type, _) if !self.ingest.accepts(key) => {
+                StreamPart::Foreign(*event_type, version.clone())
+            }
+            _ => part,
         }
     }
 
@@ -152,6 +183,9 @@ where
                         in_list,
                     };
                     StreamPart::Object(event_type, ingest.ingest(object, arrived_as))
+                }
+                StreamPart::Foreign(event_type, version) => {
+                    StreamPart::Foreign(event_type, version)
                 }
                 StreamPart::Other(other) => StreamPart::Other(other),
             });
@@ -192,6 +226,8 @@ fn bytes<T>(part: &StreamPart<Decoded<RawObject>, T>) -> usize {
     match part {
         StreamPart::Object(_, Decoded::Good(object)) => object.json().len(),
         StreamPart::Object(_, Decoded::Malformed(malformed)) => malformed.error.len(),
+        // Foreign parts count with their own size, so that a batch holds a limited number of them.
+        StreamPart::Foreign(..) => size_of::<StreamPart<Arrived, T>>(),
         StreamPart::Other(_) => 0,
     }
 }

@@ -7,11 +7,11 @@ use std::time::Instant;
 use parking_lot::RwLockWriteGuard;
 use steersman_api::clock::now;
 use steersman_api::{Decoded, Malformed, Projection};
-use steersman_object::ResourceVersion;
+use steersman_object::{ResourceVersion, SlotSet};
 
 use super::{Core, RunState, StoreWriter, projection_index};
 use crate::chunked_vec::ChunkedVec;
-use crate::delta::{Arrived, Delta};
+use crate::delta::{Arrived, Delta, DeltaItem, key_of};
 use crate::entry::RawEntry;
 use crate::event::Origin;
 use crate::queue::Queued;
@@ -20,6 +20,15 @@ use crate::view_results::ViewResults;
 
 /// The largest number of changes that become visible together: a read waits for no more of them (STORE-9).
 const SECTION: usize = 64;
+
+/// What is known of a complete list besides its objects.
+struct CompleteList {
+    version: ResourceVersion,
+    /// How much of each object the list asked for.
+    projection: Projection,
+    /// The slots of which the list has all objects.
+    loaded: SlotSet,
+}
 
 impl Core {
     /// Applies the queued deltas, and records how long they waited. Returns the entries to pack (compress).
@@ -46,10 +55,17 @@ impl Core {
             return;
         }
         self.drop_unused_views();
+        let mut loaded = self.release_lost(&mut writer);
         let mut decoders = self.decoders();
         let mut changes = Vec::with_capacity(batch.len());
         for delta in batch {
             match delta {
+                // SHARD-4: the slot was lost after the object had arrived.
+                Delta::Put(Arrived { item, .. }) | Delta::Removed(Arrived { item, .. })
+                    if !self.holds_slot(&loaded, key_of(&item)) =>
+                {
+                    changes.push(StoreChange::Advance(version_of(&item).clone()));
+                }
                 Delta::Put(Arrived { item, report }) => {
                     let results = decoders.results(&item, report, false);
                     changes.push(StoreChange::Put(item, results));
@@ -58,7 +74,9 @@ impl Core {
                     let results = decoders.results(&item, report, true);
                     changes.push(StoreChange::Removed(item, results));
                 }
-                Delta::Bookmark { version } => changes.push(StoreChange::Advance(version)),
+                Delta::Bookmark { version } | Delta::Passed { version } => {
+                    changes.push(StoreChange::Advance(version))
+                }
                 Delta::Resync => {
                     self.change(&mut writer, std::mem::take(&mut changes));
                     let repeated = self.shared.indexer.read().repeated();
@@ -69,9 +87,16 @@ impl Core {
                     items,
                     projection,
                     relists,
+                    slots,
                 } => {
                     self.change(&mut writer, std::mem::take(&mut changes));
-                    self.replace(&mut writer, items, version, projection);
+                    loaded = self.loaded_by(slots);
+                    let list = CompleteList {
+                        version,
+                        projection,
+                        loaded,
+                    };
+                    self.replace(&mut writer, items, list);
                     self.progress
                         .send_modify(|progress| progress.relists = relists);
                     // VIEW-3: views that waited for this list are ready now, and decode the later changes.
@@ -101,7 +126,7 @@ impl Core {
     }
 
     /// Applies changes in sections, each of which becomes visible as a whole (STORE-1).
-    fn change(&self, writer: &mut StoreWriter, changes: Vec<StoreChange>) {
+    pub(super) fn change(&self, writer: &mut StoreWriter, changes: Vec<StoreChange>) {
         if changes.is_empty() {
             return;
         }
@@ -118,13 +143,12 @@ impl Core {
     }
 
     /// Builds the store after a relist beside the present store, and swaps it in (STORE-1).
-    fn replace(
-        &self,
-        writer: &mut StoreWriter,
-        items: ChunkedVec<Arrived>,
-        version: ResourceVersion,
-        projection: Projection,
-    ) {
+    fn replace(&self, writer: &mut StoreWriter, items: ChunkedVec<Arrived>, list: CompleteList) {
+        let CompleteList {
+            version,
+            projection,
+            loaded,
+        } = list;
         let reached = self.reached();
         let origin = if reached.is_some() {
             Origin::Live
@@ -134,7 +158,10 @@ impl Core {
         let stored = self.shared.indexer.read();
         let decoders = stored.decoders();
         let objects = items.len();
-        let items = items.into_items().map(|Arrived { item, report }| {
+        // SHARD-6: slots that were lost while the list ran are not part of it.
+        let held = |arrived: &Arrived| self.holds_slot(&loaded, key_of(&arrived.item));
+        let items = items.into_items().filter(held);
+        let items = items.map(|Arrived { item, report }| {
             let is_stored = |entry: &RawEntry| {
                 let same = stored.get(entry.key());
                 same.is_some_and(|stored| entry.is_unchanged_from(stored))
@@ -151,6 +178,7 @@ impl Core {
             version,
             origin,
             projection,
+            loaded,
         };
         let (mut next, effects) = stored.replaced(items, relist, has_subscriber);
         drop(stored);
@@ -160,6 +188,7 @@ impl Core {
         // The old store is freed after the lock is released, because it may hold many objects.
         drop(before);
         self.distribute(writer, &effects);
+        self.publish_loaded(loaded);
         for view_effects in fresh {
             self.log_malformed(&view_effects.malformed);
             let indexer = self.shared.indexer.read();
@@ -211,6 +240,9 @@ impl Core {
             writer
                 .fanout
                 .distribute(view_effects.view, &view_effects.events);
+            writer
+                .fanout
+                .release(view_effects.view, &view_effects.released);
         }
     }
 
@@ -227,13 +259,22 @@ impl Core {
     }
 }
 
+fn version_of(item: &DeltaItem) -> &ResourceVersion {
+    match item {
+        Decoded::Good(entry) => entry.version(),
+        Decoded::Malformed(malformed) => &malformed.version,
+    }
+}
+
 fn entry(delta: &Delta) -> Option<RawEntry> {
     match delta {
         Delta::Put(arrived) | Delta::Removed(arrived) => match &arrived.item {
             Decoded::Good(entry) => Some(entry.clone()),
             Decoded::Malformed(_) => None,
         },
-        Delta::Replaced { .. } | Delta::Bookmark { .. } | Delta::Resync => None,
+        Delta::Replaced { .. } | Delta::Passed { .. } | Delta::Bookmark { .. } | Delta::Resync => {
+            None
+        }
     }
 }
 
@@ -246,10 +287,16 @@ fn sections(changes: Vec<StoreChange>) -> impl Iterator<Item = Vec<StoreChange>>
     })
 }
 
-/// Returns the arrival times of all deltas but bookmarks and resyncs, for the metric of the latency of events.
+/// Returns the arrival times of the deltas with objects, for the metric of the latency of events.
 fn arrivals(batch: &[Queued]) -> Vec<Instant> {
-    let is_event =
-        |queued: &&Queued| !matches!(queued.delta, Delta::Bookmark { .. } | Delta::Resync);
+    let is_event = |queued: &&Queued| {
+        let delta = &queued.delta;
+        let has_none = matches!(
+            delta,
+            Delta::Passed { .. } | Delta::Bookmark { .. } | Delta::Resync
+        );
+        !has_none
+    };
     let events = batch.iter().filter(is_event);
     events.map(|queued| queued.since).collect()
 }

@@ -4,14 +4,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use steersman_api::{Decoded, Projection, RawObject};
+use steersman_object::{ObjectKey, SlotSet};
 
 use super::Core;
+use super::slots::InformerSlots;
 use crate::delta::{Arrived, IngestContext};
 use crate::ingest::entry_maker::EntryMaker;
 use crate::ingest::stream::Ingest;
+use crate::metrics::Counters;
 use crate::queue::channel::QueueLength;
 use crate::reflector::driver::ReflectorHost;
 use crate::reflector::step::RequestProblem;
+use crate::shard_filter::slot_ledger::{ListSlots, SlotDemand};
 
 pub(super) struct CoreHost {
     pub(super) core: Arc<Core>,
@@ -23,12 +27,23 @@ pub(super) struct CoreHost {
 pub(super) struct Ingester {
     entries: Arc<EntryMaker>,
     queued: QueueLength,
+    slots: Option<Arc<InformerSlots>>,
+    counters: Counters,
 }
 
 impl Ingest for Ingester {
     fn ingest(&self, decoded: Decoded<RawObject>, arrived_as: IngestContext) -> Arrived {
         self.entries
             .ingest(decoded, arrived_as, || self.queued.get())
+    }
+
+    /// SHARD-5: only objects in followed slots are ingested.
+    fn accepts(&self, key: &ObjectKey) -> bool {
+        let is_followed = self.slots.as_ref().is_none_or(|slots| slots.follows(key));
+        if !is_followed {
+            self.counters.foreign();
+        }
+        is_followed
     }
 }
 
@@ -39,6 +54,8 @@ impl ReflectorHost for CoreHost {
         Ingester {
             entries: Arc::clone(&self.core.entries),
             queued: self.queued.clone(),
+            slots: self.core.slots.clone(),
+            counters: self.core.counters.clone(),
         }
     }
 
@@ -54,11 +71,41 @@ impl ReflectorHost for CoreHost {
         *self.core.activity_due.lock() = Some(by);
     }
 
+    fn expect_nothing(&self) {
+        *self.core.activity_due.lock() = None;
+    }
+
+    fn slot_demand(&self) -> SlotDemand {
+        let slots = self.core.slots.as_ref();
+        slots.map_or(SlotDemand::Followed, |slots| slots.demand())
+    }
+
+    fn begin_list(&self, is_newest: bool) -> ListSlots {
+        let slots = self.core.slots.as_ref();
+        slots.map_or(ListSlots::ALL, |slots| slots.begin_list(is_newest))
+    }
+
+    fn followed_slots(&self) -> SlotSet {
+        let slots = self.core.slots.as_ref();
+        slots.map_or(SlotSet::ALL, |slots| slots.followed())
+    }
+
+    fn shard_selector(&self, slots: &SlotSet) -> Option<String> {
+        let filter = self.core.options.shards.as_ref()?;
+        filter.by.selector(slots, self.core.kind.is_namespaced())
+    }
+
     fn relists(&self) -> u64 {
         *self.core.relists.borrow()
     }
 
-    async fn wants_list(&self, projection: Projection, relists: u64) {
+    async fn wants_list(&self, projection: Projection, relists: u64, list: &ListSlots) {
+        let slots = async {
+            match &self.core.slots {
+                Some(slots) => slots.need_attention(list.requested.is_empty()).await,
+                None => std::future::pending().await,
+            }
+        };
         let mut wanted = self.core.wanted.subscribe();
         let mut requested = self.core.relists.subscribe();
         // The core keeps the senders of these channels, so the waits cannot fail.
@@ -66,6 +113,7 @@ impl ReflectorHost for CoreHost {
             biased;
             _ = wanted.wait_for(|wanted| *wanted > projection) => {}
             _ = requested.wait_for(|requested| *requested > relists) => {}
+            () = slots => {}
         }
     }
 }

@@ -5,6 +5,7 @@
 mod ending;
 mod judging;
 mod reading;
+mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +23,7 @@ use crate::delta::{EventType, IngestContext};
 use crate::entry::Interners;
 use crate::entry::{Entry, RawEntry};
 use crate::fanout::{Delivery, Subscription};
+use crate::shard_filter::slot_ledger::ListSlots;
 use crate::store::Index;
 use steersman_pack::Budget;
 
@@ -53,6 +55,7 @@ fn replaced(version: u64, numbers: impl Iterator<Item = u64>) -> Delta {
             .collect(),
         projection: WHOLE,
         relists: 0,
+        slots: ListSlots::ALL,
     }
 }
 
@@ -291,6 +294,7 @@ fn listed(items: Vec<DeltaItem>, projection: Projection) -> Delta {
         items: items.into_iter().map(Arrived::from).collect(),
         projection,
         relists: 0,
+        slots: ListSlots::ALL,
     }
 }
 
@@ -301,6 +305,7 @@ fn waiting<K>(subscription: &mut Subscription<K>) -> Vec<String> {
         words.push(match delivery {
             Delivery::Event(event) => format!("{:?}", event.entry()),
             Delivery::Synced => "synced".to_owned(),
+            Delivery::Released(key) => format!("released {key}"),
         });
     }
     words

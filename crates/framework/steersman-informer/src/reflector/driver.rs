@@ -1,6 +1,7 @@
 //! Driver: executes the machine's steps against a [`ListWatch`] and sends deltas.
 
 mod quiet_watch;
+mod slots;
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use steersman_api::{
     Decoded, Error, ListPart, ListStream, ListWatch, PageEnd, PageRequest, Paging, Projection,
     VersionMatch, WatchEvent, WatchOptions, WatchStream,
 };
-use steersman_object::ResourceVersion;
+use steersman_object::{ResourceVersion, SlotSet};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::chunked_vec::ChunkedVec;
@@ -25,6 +26,7 @@ use crate::reflector::partial_list::PartialList;
 use crate::reflector::request_metrics::RequestMetrics;
 use crate::reflector::step::{BookmarkEffect, ReflectorStep, RequestProblem, WatchEnd};
 use crate::reflector::version_check::VersionCheck;
+use crate::shard_filter::slot_ledger::{ListSlots, SlotDemand};
 
 pub(crate) trait DeltaSink: Send + Sync {
     fn send(&self, delta: Delta) -> impl Future<Output = ()> + Send;
@@ -45,10 +47,32 @@ pub(crate) trait ReflectorHost: Send + Sync {
     /// Tells the informer the instant by which the reflector acts, receives data, or times out (HEALTH-3).
     fn expect_activity(&self, by: Instant);
 
+    /// Tells the informer that the reflector rests, and is not expected to act.
+    fn expect_nothing(&self);
+
     fn relists(&self) -> u64;
 
-    /// Waits until more than `projection` of each object is wanted, or more than `relists` relists are requested.
-    fn wants_list(&self, projection: Projection, relists: u64) -> impl Future<Output = ()> + Send;
+    /// Returns whether a list of further slots is needed, or no request at all.
+    fn slot_demand(&self) -> SlotDemand;
+
+    /// Begins a list. If it asks for the newest state, the reflector follows the slots that are wanted now, and otherwise
+    /// those that it followed before and are still wanted.
+    fn begin_list(&self, is_newest: bool) -> ListSlots;
+
+    /// Returns the slots of the newest list that are still wanted.
+    fn followed_slots(&self) -> SlotSet;
+
+    /// Returns the selector with which the server sends only the objects of these slots; `None` for no selector.
+    fn shard_selector(&self, slots: &SlotSet) -> Option<String>;
+
+    /// Waits until more than `projection` of each object is wanted, more than `relists` relists are requested, a slot
+    /// was gained, or every slot was lost (if the present list has slots).
+    fn wants_list(
+        &self,
+        projection: Projection,
+        relists: u64,
+        list: &ListSlots,
+    ) -> impl Future<Output = ()> + Send;
 }
 
 /// Lists and watches one kind. Never ends by itself.
@@ -64,6 +88,8 @@ pub(crate) struct Reflector<L, S, H> {
     projection: Projection,
     /// The number of relist requests when the present list began. A later request causes another list.
     relists: u64,
+    /// The slots of the present list, and of the watch that continues it.
+    list_slots: ListSlots,
     version_check: VersionCheck,
     /// The number of outages that had ended by the last failure, to recognise a new one, and the time of the failure.
     failed: (u64, Instant),
@@ -108,6 +134,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
             options,
             request_metrics,
             partial_list: PartialList::default(),
+            list_slots: ListSlots::ALL,
             version_check: VersionCheck::default(),
             failed: (0, now()),
             listed: false,
@@ -122,6 +149,14 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
             if (wanted, relists) != (self.projection, self.relists) {
                 (self.projection, self.relists) = (wanted, relists);
                 self.machine.handle_relist(now());
+            }
+            match self.host.slot_demand() {
+                SlotDemand::Followed => {}
+                SlotDemand::Gained => self.machine.handle_gained_slots(now()),
+                SlotDemand::Nothing => {
+                    self.rest().await;
+                    continue;
+                }
             }
             match self.machine.next_step(now()) {
                 ReflectorStep::List {
@@ -141,8 +176,9 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
                 ReflectorStep::Stream { version, timeout } => {
                     self.expect_request();
                     self.take_turn().await;
-                    self.request_metrics.begin_list(now());
-                    self.partial_list.clear();
+                    if !self.begin_list(&version) {
+                        continue;
+                    }
                     let options = WatchOptions::streaming_list(version);
                     self.watch(options, timeout).await;
                     self.request_metrics.end_watch(now());
@@ -192,18 +228,19 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
 
     async fn list(&mut self, version: ResourceVersion, limit: Option<u32>, page: Option<String>) {
         let mut paging = Paging::new().page_size(limit.unwrap_or(0));
+        if page.is_none() && !self.begin_list(&version) {
+            return;
+        }
         // An exact version is listed without pages; the server refuses a version match together with a continue token.
         paging.version_match = (version.is_exact() && limit.is_none() && page.is_none())
             .then_some(VersionMatch::NotOlderThan);
         paging.resource_version = Some(version);
-        if page.is_none() {
-            self.request_metrics.begin_list(now());
-            self.partial_list.clear();
-        }
         paging.continue_token = page;
         let mut request = PageRequest::new(paging);
         request.labels.clone_from(&self.options.labels);
         request.fields.clone_from(&self.options.fields);
+        // SHARD-8: every page of a list has the selector of the first one.
+        request.shard_selector = self.host.shard_selector(&self.list_slots.requested);
         request.projection = self.projection;
         let parts = match self.list_watch.list(&request).await {
             Ok(parts) => parts,
@@ -247,8 +284,8 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
                     }
                 }
                 StreamPart::Other(Ok(ListPart::End(end))) => return Ok((items, end)),
-                // Messages of an unknown type are ignored.
-                StreamPart::Other(Ok(_)) => {}
+                // Messages of an unknown type are ignored, and so are objects of other replicas (SHARD-5).
+                StreamPart::Other(Ok(_)) | StreamPart::Foreign(..) => {}
                 StreamPart::Other(Err(error)) => return Err(RequestFailure::within(&error)),
             }
             // Yields regularly, because a chunk of the response may hold many objects.
@@ -288,7 +325,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
             let event = tokio::select! {
                 // A wanted list is looked at first, so that no stream of events delays it.
                 biased;
-                () = self.host.wants_list(self.projection, self.relists) => return,
+                () = self.host.wants_list(self.projection, self.relists, &self.list_slots) => return,
                 event = tokio::time::timeout_at(deadline.into(), events.next()) => event,
             };
             let Ok(event) = event else {
@@ -298,16 +335,16 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
                 }
             };
             let degraded = self.machine.problem().is_some();
-            if matches!(
-                event,
-                Some(StreamPart::Object(..) | StreamPart::Other(Ok(_)))
-            ) {
+            if !matches!(event, None | Some(StreamPart::Other(Err(_)))) {
                 self.request_metrics.count_event();
                 self.version_check.note_reached();
             }
             match event {
                 Some(StreamPart::Object(change, arrived)) => {
                     self.object(change, arrived, initial).await;
+                }
+                Some(StreamPart::Foreign(change, version)) => {
+                    self.foreign(change, version, initial).await;
                 }
                 // The connection broke.
                 Some(StreamPart::Other(Ok(WatchEvent::Error(error)) | Err(error)))
@@ -349,6 +386,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
     fn complete_options(&self, mut options: WatchOptions, timeout: Duration) -> WatchOptions {
         options.labels.clone_from(&self.options.labels);
         options.fields.clone_from(&self.options.fields);
+        options.shard_selector = self.host.shard_selector(&self.host.followed_slots());
         options.projection = self.projection;
         options.bookmarks = self.options.bookmarks;
         options.timeout = Some(timeout);
@@ -408,18 +446,23 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
 
     async fn replace(&mut self, version: ResourceVersion) {
         self.expect_request();
-        let items = self.partial_list.take();
         self.listed = true;
         self.version_check.note_reached();
         self.turn = None;
+        let items = self.partial_list.take();
         self.request_metrics.complete_list(items.len(), now());
-        let replaced = Delta::Replaced {
+        self.sink.send(self.replaced(version, items)).await;
+    }
+
+    /// Returns the complete list of the present slots as a delta.
+    fn replaced(&self, version: ResourceVersion, items: ChunkedVec<Arrived>) -> Delta {
+        Delta::Replaced {
             version,
             items,
             projection: self.projection,
             relists: self.relists,
-        };
-        self.sink.send(replaced).await;
+            slots: self.list_slots,
+        }
     }
 
     fn end(&mut self, end: WatchEnd) {

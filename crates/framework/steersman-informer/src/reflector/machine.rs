@@ -1,5 +1,7 @@
 //! Machine: decides the reflector's next request from the results of the previous ones.
 
+mod slots;
+
 use std::time::{Duration, Instant};
 
 use steersman_object::ResourceVersion;

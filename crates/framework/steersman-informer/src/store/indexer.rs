@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steersman_api::{Decoded, Malformed, Projection};
-use steersman_object::{ObjectKey, ResourceVersion};
+use steersman_object::{ObjectKey, ResourceVersion, SlotSet};
 
 use crate::delta::{DeltaItem, key_of};
 use crate::entry::RawEntry;
@@ -26,6 +26,8 @@ pub(crate) enum StoreChange {
     Put(DeltaItem, ViewResults),
     Removed(DeltaItem, ViewResults),
     Advance(ResourceVersion),
+    /// The slot of the object was lost (SHARD-4).
+    Released(ObjectKey),
 }
 
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub(crate) struct Relist {
     pub(crate) origin: Origin,
     /// How much of each object the list asked for.
     pub(crate) projection: Projection,
+    /// The slots of which the list has all objects.
+    pub(crate) loaded: SlotSet,
 }
 
 #[derive(Debug, Default)]
@@ -66,6 +70,8 @@ pub(crate) struct Indexer {
     /// The size of the JSON of all entries when they were inserted, in bytes.
     bytes: usize,
     version: AppliedVersion,
+    /// The slots of which the store has all objects; all slots after the first list of an informer without a filter.
+    loaded: SlotSet,
 }
 
 /// The resource version up to which all events, bookmarks and lists were applied.
@@ -133,6 +139,15 @@ impl Indexer {
         &self.version.0
     }
 
+    pub(crate) fn loaded(&self) -> &SlotSet {
+        &self.loaded
+    }
+
+    /// Marks slots as lost, before their objects are released: an absent object of these slots may exist.
+    pub(crate) fn keep_slots(&mut self, loaded: SlotSet) {
+        self.loaded = loaded;
+    }
+
     pub(crate) fn add_view(&mut self, view: View) {
         self.views.push(view);
         self.renew_decoders();
@@ -179,6 +194,7 @@ impl Indexer {
     pub(crate) fn apply(&mut self, change: StoreChange, effects: &mut Effects) {
         let key = match &change {
             StoreChange::Put(item, _) | StoreChange::Removed(item, _) => key_of(item).clone(),
+            StoreChange::Released(key) => key.clone(),
             StoreChange::Advance(version) => return self.advance(version),
         };
         // The count of unreadable objects is updated per change, because counting all objects would take long.
@@ -212,6 +228,13 @@ impl Indexer {
                 if let Some(stored) = self.take(&malformed.key) {
                     let gone = Transition::missed(stored);
                     self.apply_transition(&gone, &ViewResults::default(), effects);
+                }
+            }
+            StoreChange::Released(key) => {
+                self.malformed.remove(&key);
+                if let Some(stored) = self.take(&key) {
+                    let released = Transition::Released { stored };
+                    self.apply_transition(&released, &ViewResults::default(), effects);
                 }
             }
             StoreChange::Advance(version) => self.advance(&version),

@@ -20,6 +20,8 @@ pub(crate) enum Transition {
         stored: RawEntry,
         last: Option<RawEntry>,
     },
+    /// The stored object left the store because its slot was lost (SHARD-4). It may exist on the server.
+    Released { stored: RawEntry },
     /// The stored version arrived again. `arrived` may hold more of the object than `stored`.
     Same { stored: RawEntry, arrived: RawEntry },
     /// The new version does not decode, so the stored version stays readable.
@@ -71,7 +73,11 @@ impl Transition {
             Self::Appeared { new, .. }
             | Self::Changed { new, .. }
             | Self::Recreated { new, .. } => Some(new),
-            Self::Gone { .. } | Self::Same { .. } | Self::Kept { .. } | Self::Nothing => None,
+            Self::Gone { .. }
+            | Self::Released { .. }
+            | Self::Same { .. }
+            | Self::Kept { .. }
+            | Self::Nothing => None,
         }
     }
 }
@@ -109,6 +115,7 @@ mod tests {
             Transition::Recreated { .. } => "recreated",
             Transition::Gone { last: None, .. } => "gone",
             Transition::Gone { last: Some(_), .. } => "gone with a last state",
+            Transition::Released { .. } => "released",
             Transition::Same { .. } => "same",
             Transition::Kept { .. } => "kept",
             Transition::Nothing => "nothing",

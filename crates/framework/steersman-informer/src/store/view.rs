@@ -45,6 +45,7 @@ pub(crate) struct ChangeCounts {
     pub(crate) created: u64,
     pub(crate) updated: u64,
     pub(crate) deleted: u64,
+    pub(crate) released: u64,
 }
 
 /// The objects of a store decoded as one type, with the view's indexes.
@@ -78,6 +79,8 @@ pub(crate) struct ViewEffects {
     /// Whether the view has subscribers. Without subscribers no events are recorded.
     pub(crate) has_subscribers: bool,
     pub(crate) events: Vec<RawEvent>,
+    /// The objects that left the store because their slots were lost. Recorded without events, in a change of its own.
+    pub(crate) released: Vec<RawEntry>,
     /// The objects that the view's type cannot decode since this change.
     pub(crate) malformed: Vec<Malformed>,
 }
@@ -137,16 +140,18 @@ impl ChangeCounts {
                 self.created += 1;
             }
             Transition::Gone { .. } => self.deleted += 1,
+            Transition::Released { .. } => self.released += 1,
             Transition::Same { .. } | Transition::Kept { .. } | Transition::Nothing => {}
         }
     }
 
     /// Returns the counts, each with a lower-case word for the label of a metric.
-    pub(crate) fn in_words(&self) -> [(&'static str, u64); 3] {
+    pub(crate) fn in_words(&self) -> [(&'static str, u64); 4] {
         [
             ("created", self.created),
             ("updated", self.updated),
             ("deleted", self.deleted),
+            ("released", self.released),
         ]
     }
 }
@@ -157,6 +162,7 @@ impl ViewEffects {
             view,
             has_subscribers: true,
             events: Vec::new(),
+            released: Vec::new(),
             malformed: Vec::new(),
         }
     }
@@ -299,6 +305,11 @@ impl View {
             Transition::Gone { stored, last } => {
                 let last = last.as_ref().filter(|_| matches!(result, Some(Ok(_))));
                 self.remove(stored, last, effects);
+            }
+            Transition::Released { stored } => {
+                let before = self.sees(stored).cloned();
+                self.forget(stored.key());
+                effects.released.extend(before);
             }
             Transition::Same { .. } | Transition::Kept { .. } | Transition::Nothing => {}
         }

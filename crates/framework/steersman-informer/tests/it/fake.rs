@@ -369,6 +369,7 @@ pub(crate) async fn next(subscription: &mut Subscription<Map>) -> String {
     match next.await {
         Ok(Some(Delivery::Event(event))) => word(&event),
         Ok(Some(Delivery::Synced)) => "synced".into(),
+        Ok(Some(Delivery::Released(key))) => format!("!{}", key.name()),
         Ok(Some(_)) => "unknown".into(),
         Ok(None) => "end".into(),
         Err(_) => "silence".into(),

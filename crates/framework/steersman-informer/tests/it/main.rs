@@ -20,6 +20,8 @@ mod poison;
 mod relist;
 mod server;
 mod seeds;
+mod shards;
+mod shards_of_server;
 mod silence;
 mod slow_subscriber;
 mod views;

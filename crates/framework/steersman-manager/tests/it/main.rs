@@ -23,6 +23,7 @@ mod ending_leads;
 mod leading;
 mod seeds;
 #[cfg(unix)]
+mod sharing;
 mod signals;
 #[cfg(unix)]
 mod processes;

@@ -97,8 +97,11 @@ where
                 calls.push(self.call(call));
             }
             tokio::select! {
+                biased;
                 Some(delivery) = self.deliveries.next() => match delivery {
                     PollDelivery::Delivery(Delivery::Event(event)) => self.observe(&event),
+                    // Another replica polls the object from now on.
+                    PollDelivery::Delivery(Delivery::Released(key)) => self.forget(&key),
                     // Other deliveries carry no object, so the schedule does not change.
                     PollDelivery::Delivery(_) => {}
                     PollDelivery::Ended(informer) => is_stopped = !self.leave(&informer),

@@ -17,6 +17,10 @@ enum Act {
     Delete(u8),
     /// Deletes an object and creates another with its name.
     Recreate(u8),
+    /// Releases an object.
+    Release(u8),
+    /// Releases an object and stores it again, after its slot was lost and gained.
+    Regain(u8),
     /// Makes an object leave a selector and come back.
     Return(u8),
     Resync(u8),
@@ -30,6 +34,8 @@ fn act() -> impl Strategy<Value = Act> {
         2 => name.clone().prop_map(Act::Delete),
         1 => name.clone().prop_map(Act::Recreate),
         1 => name.clone().prop_map(Act::Return),
+        1 => name.clone().prop_map(Act::Release),
+        1 => name.clone().prop_map(Act::Regain),
         1 => name.prop_map(Act::Resync),
         3 => (0..4_u8).prop_map(Act::Take),
     ]
@@ -98,6 +104,15 @@ impl Bench {
                 });
             }
             Act::Delete(name) => self.delete(name),
+            Act::Release(name) => {
+                self.release(name);
+            }
+            Act::Regain(name) => {
+                if let Some(released) = self.release(name) {
+                    self.store.insert(name, released.clone());
+                    self.mailbox.push(Event::created(released, Origin::Live));
+                }
+            }
             Act::Recreate(name) => {
                 self.delete(name);
                 let new = object(name, version, version);
@@ -137,6 +152,13 @@ impl Bench {
         }
     }
 
+    fn release(&mut self, name: u8) -> Option<RawEntry> {
+        let released = self.store.remove(&name)?;
+        self.initial.remove(&name);
+        self.mailbox.release(&released);
+        Some(released)
+    }
+
     /// Takes one delivery and replays it. Returns whether there was one.
     fn take(&mut self) -> Result<bool, TestCaseError> {
         let event = match self.mailbox.take() {
@@ -148,6 +170,11 @@ impl Bench {
                     let seen = self.seen.get(name).map(|seen| seen.uid().to_string());
                     prop_assert_eq!(seen, Some(uid.to_string()));
                 }
+                return Ok(true);
+            }
+            // SHARD-4: only objects that were taken are released.
+            Taken::Released(key) => {
+                prop_assert!(self.seen.remove(&key.name().parse().unwrap()).is_some());
                 return Ok(true);
             }
             Taken::Event(event) => event,
@@ -175,7 +202,7 @@ impl Bench {
 }
 
 proptest! {
-    // FAN-1, FAN-2
+    // FAN-1, FAN-2, SHARD-4
     #[test]
     fn fan_2_replayed_events_equal_the_final_state(
         bound in prop_oneof![Just(0), 1..6_usize, Just(1000)],
@@ -275,4 +302,36 @@ fn a_resync_does_not_alter_a_coalesced_change() {
         panic!("{:?}", bench.mailbox)
     };
     assert_eq!(event.origin(), Origin::Resync);
+}
+
+// SHARD-4
+#[test]
+fn shard_4_a_slow_subscriber_gets_a_release_and_a_create_of_an_object_that_was_regained() {
+    let deliveries = |acts: &[Act]| -> Vec<String> {
+        let mut bench = Bench::new(0, &BTreeSet::from([1]));
+        while bench.take().unwrap() {}
+        for act in acts {
+            bench.act(*act).unwrap();
+        }
+        std::iter::from_fn(|| match bench.mailbox.take() {
+            Taken::Event(event) if event.is_create() => Some("created"),
+            Taken::Event(event) if event.is_delete() => Some("deleted"),
+            Taken::Released(_) => Some("released"),
+            _ => None,
+        })
+        .map(ToOwned::to_owned)
+        .collect()
+    };
+    assert_eq!(deliveries(&[Act::Put(1), Act::Release(1)]), ["released"]);
+    assert_eq!(deliveries(&[Act::Regain(1)]), ["released", "created"]);
+    assert_eq!(
+        deliveries(&[Act::Regain(1), Act::Put(1)]),
+        ["released", "created"]
+    );
+    // FAN-2: the delete of the object that was taken is not lost.
+    assert_eq!(
+        deliveries(&[Act::Recreate(1), Act::Release(1)]),
+        ["deleted"]
+    );
+    assert!(deliveries(&[Act::Put(2), Act::Release(2)]).is_empty());
 }

@@ -27,6 +27,7 @@ fn name(part: &StreamPart<Arrived, &'static str>) -> String {
             Decoded::Malformed(malformed) => malformed.key.name().to_owned(),
             Decoded::Good(_) => "?".to_owned(),
         },
+        StreamPart::Foreign(_, version) => format!("foreign@{version}"),
         StreamPart::Other(other) => (*other).to_owned(),
     }
 }

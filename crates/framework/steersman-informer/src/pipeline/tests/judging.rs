@@ -29,6 +29,7 @@ fn all_of(arrived: Arrived) -> Delta {
         items: std::iter::once(arrived).collect(),
         projection: Projection::EveryField,
         relists: 0,
+        slots: ListSlots::ALL,
     }
 }
 

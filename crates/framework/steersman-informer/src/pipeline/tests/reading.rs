@@ -83,6 +83,7 @@ fn list_of(core: &Arc<Core>, specs: &[bool]) {
         items: items.collect(),
         projection: Projection::EveryField,
         relists: 0,
+        slots: ListSlots::ALL,
     }]);
 }
 

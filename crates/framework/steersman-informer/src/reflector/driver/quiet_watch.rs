@@ -40,6 +40,7 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         let mut request = PageRequest::new(paging);
         request.labels.clone_from(&self.options.labels);
         request.fields.clone_from(&self.options.fields);
+        request.shard_selector = self.host.shard_selector(&self.host.followed_slots());
         request.projection = Projection::Metadata;
         match tokio::time::timeout(LONGEST_CHECK, self.list_watch.list(&request)).await {
             Ok(Ok(_)) => self.version_check.note_reached(),

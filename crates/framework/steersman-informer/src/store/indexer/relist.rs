@@ -28,8 +28,10 @@ impl Indexer {
             version,
             origin,
             projection,
+            loaded,
         } = relist;
         let mut next = self.emptied(objects, version, projection);
+        next.loaded = loaded;
         let mut effects = self.unchanged();
         for view_effects in &mut effects.views {
             view_effects.has_subscribers = has_subscriber(view_effects.view);
@@ -69,7 +71,8 @@ impl Indexer {
                 }
                 Transition::Kept { stored } => listed.push(stored),
                 Transition::Gone { .. } => gone_first.push(transition),
-                Transition::Nothing => {}
+                // No arrived object releases the stored one.
+                Transition::Released { .. } | Transition::Nothing => {}
             }
             if let Decoded::Malformed(malformed) = item {
                 next.note_malformed(*malformed, self, &mut effects);
@@ -126,6 +129,7 @@ impl Indexer {
             unreadable: 0,
             bytes: 0,
             version: AppliedVersion(version),
+            loaded: self.loaded,
         };
         // A view that was added before the first list counted as ready. The list shows now whether it has as much of
         // each object as the view needs.

@@ -233,6 +233,7 @@ fn relist(objects: usize, version: &str) -> Relist {
         version: ResourceVersion::new(version),
         origin: Origin::Live,
         projection: Projection::Whole,
+        loaded: SlotSet::ALL,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The memory of an indexer per object.
 
 use steersman_api::{Decoded, RawObject};
-use steersman_object::ResourceVersion;
+use steersman_object::{ResourceVersion, SlotSet};
 
 use crate::body::Body;
 use crate::body::BodyContext;
@@ -64,6 +64,7 @@ fn store_8_an_object_takes_few_bytes_besides_its_body() {
             version: ResourceVersion::new("7"),
             origin: Origin::Initial,
             projection: Projection::Whole,
+            loaded: SlotSet::ALL,
         };
         *indexer = indexer.replaced(items, relist, |_| true).0;
     });

@@ -1,0 +1,157 @@
+//! Driver: keeps only objects of the wanted slots in the store, and publishes the slots that the store holds.
+
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+use steersman_object::{ObjectKey, SlotSet};
+use tokio::sync::watch;
+
+use super::{Core, StoreWriter};
+use crate::error::Error;
+use crate::options::InformerOptions;
+use crate::shard_filter::ShardFilter;
+use crate::shard_filter::slot_ledger::{ListSlots, SlotDemand, SlotLedger};
+use crate::store::StoreChange;
+
+/// The slots of one informer with a filter.
+///
+/// The order of locks: the writer's lock before the ledger. The set of wanted slots is read only under the lock of the
+/// ledger, so that the ledger sees the sets in their order.
+pub(super) struct InformerSlots {
+    filter: ShardFilter,
+    ledger: Mutex<SlotLedger>,
+}
+
+impl InformerSlots {
+    pub(super) fn of(options: &InformerOptions) -> Option<Arc<Self>> {
+        let filter = options.shards.clone()?;
+        let ledger = Mutex::new(SlotLedger::new());
+        Some(Arc::new(Self { filter, ledger }))
+    }
+
+    /// Locks the ledger, with the slots that are wanted now.
+    fn ledger(&self) -> MutexGuard<'_, SlotLedger> {
+        let mut ledger = self.ledger.lock();
+        ledger.want(self.filter.wanted());
+        ledger
+    }
+
+    /// Returns whether the reflector follows the slot of the object with this key.
+    pub(super) fn follows(&self, key: &ObjectKey) -> bool {
+        self.filter.selects(self.ledger().followed(), key)
+    }
+
+    pub(super) fn demand(&self) -> SlotDemand {
+        self.ledger().demand()
+    }
+
+    pub(super) fn begin_list(&self, is_newest: bool) -> ListSlots {
+        self.ledger().begin_list(is_newest)
+    }
+
+    pub(super) fn followed(&self) -> SlotSet {
+        *self.ledger().followed()
+    }
+
+    /// Waits until a slot is gained, or, unless the informer rests, until no slot is wanted.
+    pub(super) async fn need_attention(&self, is_resting: bool) {
+        let mut wanted = self.filter.slots.clone();
+        loop {
+            wanted.mark_unchanged();
+            match self.demand() {
+                SlotDemand::Gained => return,
+                SlotDemand::Nothing if !is_resting => return,
+                SlotDemand::Nothing | SlotDemand::Followed => {}
+            }
+            if wanted.changed().await.is_err() {
+                // The sender was dropped, so the set stays.
+                return std::future::pending().await;
+            }
+        }
+    }
+}
+
+impl Core {
+    /// Returns a receiver of the slots of which the store has all objects.
+    pub(crate) fn loaded(&self) -> watch::Receiver<SlotSet> {
+        self.loaded.subscribe()
+    }
+
+    /// Waits until the store has all objects of these slots.
+    pub(crate) async fn wait_for_slots(&self, slots: &SlotSet) -> Result<(), Error> {
+        let (mut loaded, mut progress) = (self.loaded(), self.progress.subscribe());
+        tokio::select! {
+            biased;
+            // The core keeps the senders of these channels, so the waits cannot fail.
+            _ = loaded.wait_for(|loaded| loaded.is_superset(slots)) => Ok(()),
+            _ = progress.wait_for(|progress| progress.stopped) => Err(Error::Stopped {
+                kind: self.kind.to_string(),
+            }),
+        }
+    }
+
+    /// Returns whether an object is stored under a key; `None` if it is not, and the store does not have all objects of
+    /// its slot.
+    pub(crate) fn knows(&self, key: &ObjectKey) -> Option<bool> {
+        let indexer = self.shared.indexer.read();
+        let is_stored = indexer.get(key).is_some();
+        (is_stored || self.holds_slot(indexer.loaded(), key)).then_some(is_stored)
+    }
+
+    /// Returns whether the store has all objects of the slot of this key.
+    pub(super) fn holds_slot(&self, loaded: &SlotSet, key: &ObjectKey) -> bool {
+        let slots = self.slots.as_ref();
+        slots.is_none_or(|slots| slots.filter.selects(loaded, key))
+    }
+
+    /// SHARD-4: removes the objects of slots that are not wanted any more, without a delete event. Returns the slots of
+    /// which the store has all objects.
+    pub(super) fn release_lost(&self, writer: &mut StoreWriter) -> SlotSet {
+        let before = *self.shared.indexer.read().loaded();
+        let Some(slots) = &self.slots else {
+            return before;
+        };
+        let loaded = *slots.ledger().loaded();
+        if loaded == before {
+            return loaded;
+        }
+        // Reads find the slots lost before they find an object of them absent.
+        self.shared.indexer.write().keep_slots(loaded);
+        let released: Vec<StoreChange> = {
+            let indexer = self.shared.indexer.read();
+            let stored = indexer.entries(None).map(|entry| entry.key());
+            let keys = stored.chain(indexer.malformed().keys());
+            let lost = keys.filter(|key| !self.holds_slot(&loaded, key));
+            lost.cloned().map(StoreChange::Released).collect()
+        };
+        self.change(writer, released);
+        self.publish_loaded(loaded);
+        loaded
+    }
+
+    /// Returns the slots of which a list that is applied now has all objects.
+    pub(super) fn loaded_by(&self, list: ListSlots) -> SlotSet {
+        let slots = self.slots.as_ref();
+        slots.map_or(SlotSet::ALL, |slots| slots.ledger().load(list))
+    }
+
+    pub(super) fn publish_loaded(&self, loaded: SlotSet) {
+        self.loaded
+            .send_if_modified(|published| std::mem::replace(published, loaded) != loaded);
+    }
+}
+
+/// Releases the objects of lost slots at once, without waiting for an event (SHARD-4).
+pub(super) async fn release_lost_slots(core: &Core) {
+    let Some(slots) = &core.slots else {
+        return std::future::pending().await;
+    };
+    let mut wanted = slots.filter.slots.clone();
+    loop {
+        wanted.mark_unchanged();
+        core.apply(Vec::new());
+        if wanted.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
+}

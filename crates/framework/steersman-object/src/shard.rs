@@ -1,0 +1,362 @@
+//! Words: the shards of a kind's objects: 256 slots of a hash, and sets of slots.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use crate::key::ObjectKey;
+
+/// One of the 256 parts of all objects, by a hash of each object: the top eight bits of the hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShardSlot(u8);
+
+/// A set of [`ShardSlot`]s. Its text lists ranges, such as `0-63,128`; the text of no slot is empty.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct SlotSet([u64; 4]);
+
+/// What is hashed of an object, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum ShardBy {
+    /// The namespace, hashed so that similar names spread evenly. Objects of a namespace are in one slot. A
+    /// cluster-scoped object counts by its name, so that a Namespace is in the slot of its objects.
+    #[default]
+    Namespace,
+    /// The namespace, hashed as an API server with `shardSelector` hashes it (KEP-5866), so that the server sends only
+    /// the objects of a shard. Names that differ only in their last two characters are mostly in one slot.
+    NamespaceOnServer,
+}
+
+/// A text that is no set of slots.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no set of slots: ranges of 0 to 255 such as 0-63,128 are expected")]
+pub struct SlotSetError {
+    text: String,
+}
+
+impl ShardSlot {
+    /// The number of slots.
+    pub const COUNT: usize = 256;
+
+    /// Returns the slot with a number.
+    pub fn new(number: u8) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number of the slot.
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
+    fn of_hash(hash: u64) -> Self {
+        let [top, ..] = hash.to_be_bytes();
+        Self(top)
+    }
+}
+
+impl fmt::Display for ShardSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl ShardBy {
+    /// Returns the slot of the object with this key.
+    pub fn slot_of(self, key: &ObjectKey) -> ShardSlot {
+        let text = key.namespace().unwrap_or(key.name());
+        let hash = fnv1a(text);
+        ShardSlot::of_hash(match self {
+            Self::Namespace => spread(hash),
+            Self::NamespaceOnServer => hash,
+        })
+    }
+
+    /// Returns the `shardSelector` with which a server sends the objects in `slots`; `None` if no selector does that: by
+    /// this hash, for all slots or none, or for cluster-scoped objects. It has at most 16 ranges, so that a URL can hold
+    /// it, and may select slots between those of `slots`.
+    pub fn selector(self, slots: &SlotSet, is_namespaced: bool) -> Option<String> {
+        if self == Self::Namespace || !is_namespaced || slots.is_empty() || *slots == SlotSet::ALL {
+            return None;
+        }
+        let ranges = few(slots.ranges()).into_iter().map(|range| {
+            let start = u64::from(range.start().0) << 56;
+            let end = (u128::from(range.end().0) + 1) << 56;
+            format!("shardRange(object.metadata.namespace, '{start:#018x}', '{end:#018x}')")
+        });
+        Some(ranges.collect::<Vec<_>>().join(" || "))
+    }
+}
+
+impl SlotSet {
+    /// No slot.
+    pub const EMPTY: Self = Self([0; 4]);
+    /// All slots.
+    pub const ALL: Self = Self([u64::MAX; 4]);
+
+    /// Returns whether the slot is in the set.
+    pub fn contains(&self, slot: ShardSlot) -> bool {
+        let (word, bit) = place(slot);
+        self.0[word] & bit != 0
+    }
+
+    /// Adds a slot.
+    pub fn insert(&mut self, slot: ShardSlot) {
+        let (word, bit) = place(slot);
+        self.0[word] |= bit;
+    }
+
+    /// Removes a slot.
+    pub fn remove(&mut self, slot: ShardSlot) {
+        let (word, bit) = place(slot);
+        self.0[word] &= !bit;
+    }
+
+    /// Returns the slots that are in either set.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        self.combined(other, |one, other| one | other)
+    }
+
+    /// Returns the slots that are in both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        self.combined(other, |one, other| one & other)
+    }
+
+    /// Returns the slots of this set that are not in the other one.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        self.combined(other, |one, other| one & !other)
+    }
+
+    fn combined(&self, other: &Self, of: impl Fn(u64, u64) -> u64) -> Self {
+        let mut words = self.0;
+        for (word, other) in words.iter_mut().zip(other.0) {
+            *word = of(*word, other);
+        }
+        Self(words)
+    }
+
+    /// Returns whether every slot of the other set is in this one.
+    pub fn is_superset(&self, other: &Self) -> bool {
+        other.difference(self).is_empty()
+    }
+
+    /// Returns the number of slots in the set.
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Returns whether the set has no slot.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::EMPTY
+    }
+
+    /// Returns the slots of the set in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = ShardSlot> + '_ {
+        (0..=u8::MAX)
+            .map(ShardSlot)
+            .filter(|slot| self.contains(*slot))
+    }
+
+    /// Returns the slots as ranges, in ascending order.
+    pub fn ranges(&self) -> Vec<RangeInclusive<ShardSlot>> {
+        let mut ranges: Vec<RangeInclusive<ShardSlot>> = Vec::new();
+        for slot in self.iter() {
+            match ranges.last_mut() {
+                Some(last) if last.end().0.checked_add(1) == Some(slot.0) => {
+                    *last = *last.start()..=slot;
+                }
+                _ => ranges.push(slot..=slot),
+            }
+        }
+        ranges
+    }
+}
+
+impl FromIterator<ShardSlot> for SlotSet {
+    fn from_iter<I: IntoIterator<Item = ShardSlot>>(slots: I) -> Self {
+        let mut set = Self::EMPTY;
+        for slot in slots {
+            set.insert(slot);
+        }
+        set
+    }
+}
+
+impl fmt::Display for SlotSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, range) in self.ranges().into_iter().enumerate() {
+            if number > 0 {
+                f.write_str(",")?;
+            }
+            match range.start() == range.end() {
+                true => write!(f, "{}", range.start())?,
+                false => write!(f, "{}-{}", range.start(), range.end())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for SlotSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SlotSet({self})")
+    }
+}
+
+impl FromStr for SlotSet {
+    type Err = SlotSetError;
+
+    fn from_str(text: &str) -> Result<Self, SlotSetError> {
+        let refused = || SlotSetError {
+            text: text.to_owned(),
+        };
+        let number = |text: &str| text.parse::<u8>().map_err(|_| refused());
+        let mut set = Self::EMPTY;
+        for range in text.split(',').filter(|range| !range.is_empty()) {
+            let (start, end) = range.split_once('-').unwrap_or((range, range));
+            let (start, end) = (number(start)?, number(end)?);
+            if end < start {
+                return Err(refused());
+            }
+            for slot in start..=end {
+                set.insert(ShardSlot(slot));
+            }
+        }
+        Ok(set)
+    }
+}
+
+/// The largest number of ranges in a selector.
+const MOST_RANGES: usize = 16;
+
+/// Joins the ranges with the smallest gaps between them until few are left.
+fn few(mut ranges: Vec<RangeInclusive<ShardSlot>>) -> Vec<RangeInclusive<ShardSlot>> {
+    while ranges.len() > MOST_RANGES {
+        let gap = |at: &usize| ranges[at + 1].start().0 - ranges[*at].end().0;
+        let Some(at) = (0..ranges.len() - 1).min_by_key(gap) else {
+            break;
+        };
+        let next = ranges.remove(at + 1);
+        ranges[at] = *ranges[at].start()..=*next.end();
+    }
+    ranges
+}
+
+fn place(slot: ShardSlot) -> (usize, u64) {
+    (usize::from(slot.0 >> 6), 1 << (slot.0 & 63))
+}
+
+/// Returns the 64-bit FNV-1a hash (Fowler, Noll, Vo), which KEP-5866 names.
+fn fnv1a(text: &str) -> u64 {
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, mix)
+}
+
+/// Spreads a hash, so that each of its bits changes the top bits: the finalizer of MurmurHash3 (Appleby). FNV-1a alone
+/// changes only bits 40 to 48 if the last character of a text changes.
+fn spread(hash: u64) -> u64 {
+    let hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ (hash >> 33)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn in_namespace(namespace: &str) -> ObjectKey {
+        ObjectKey::namespaced(namespace, "a")
+    }
+
+    #[test]
+    fn a_namespace_is_in_the_slot_of_its_objects() {
+        for by in [ShardBy::Namespace, ShardBy::NamespaceOnServer] {
+            let namespace = by.slot_of(&ObjectKey::cluster_scoped("shop"));
+            assert_eq!(namespace, by.slot_of(&in_namespace("shop")));
+            assert_eq!(namespace, by.slot_of(&ObjectKey::namespaced("shop", "b")));
+        }
+    }
+
+    #[test]
+    fn numbered_namespaces_spread_over_the_slots() {
+        let slots = |by: ShardBy| -> usize {
+            let names = (0..1_000).map(|number| in_namespace(&format!("tenant-{number:04}")));
+            names.map(|key| by.slot_of(&key)).collect::<SlotSet>().len()
+        };
+        assert!(slots(ShardBy::Namespace) > 240);
+        // This is why the server's hash is not the default.
+        assert!(slots(ShardBy::NamespaceOnServer) < 40);
+    }
+
+    // The vectors of the reference implementation of FNV (Noll).
+    #[test]
+    fn the_hash_is_that_of_the_server() {
+        assert_eq!(fnv1a(""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a("a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a("foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn a_selector_names_each_range_of_slots() {
+        let by = ShardBy::NamespaceOnServer;
+        let slots: SlotSet = "0-1,255".parse().unwrap();
+        assert_eq!(
+            by.selector(&slots, true).unwrap(),
+            "shardRange(object.metadata.namespace, '0x0000000000000000', '0x0200000000000000') || \
+             shardRange(object.metadata.namespace, '0xff00000000000000', '0x10000000000000000')"
+        );
+        for (by, slots, is_namespaced) in [
+            (by, SlotSet::ALL, true),
+            (by, SlotSet::EMPTY, true),
+            (by, slots, false),
+            (ShardBy::Namespace, slots, true),
+        ] {
+            assert_eq!(by.selector(&slots, is_namespaced), None);
+        }
+    }
+
+    #[test]
+    fn a_selector_of_many_ranges_selects_more() {
+        let even = (0..=127).map(|half| ShardSlot::new(half * 2));
+        let slots: SlotSet = even.collect();
+        let text = ShardBy::NamespaceOnServer.selector(&slots, true).unwrap();
+        assert_eq!(text.matches("shardRange").count(), MOST_RANGES);
+        let joined: SlotSet = few(slots.ranges())
+            .into_iter()
+            .flat_map(|range| (range.start().0..=range.end().0).map(ShardSlot))
+            .collect();
+        assert!(joined.is_superset(&slots));
+    }
+
+    #[test]
+    fn other_texts_are_no_sets() {
+        for text in ["a", "1-", "-1", "2-1", "256", "0-256", "1,x"] {
+            let refused = text.parse::<SlotSet>().unwrap_err();
+            assert!(refused.to_string().contains(text), "{refused}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_is_read_from_its_text(words: [u64; 4]) {
+            let set = SlotSet(words);
+            prop_assert_eq!(set.to_string().parse::<SlotSet>(), Ok(set));
+            prop_assert_eq!(set.iter().collect::<SlotSet>(), set);
+            prop_assert_eq!(set.iter().count(), set.len());
+        }
+
+        #[test]
+        fn sets_are_combined_by_slot(one: [u64; 4], other: [u64; 4], slot: u8) {
+            let (one, other, slot) = (SlotSet(one), SlotSet(other), ShardSlot(slot));
+            let (in_one, in_other) = (one.contains(slot), other.contains(slot));
+            prop_assert_eq!(one.union(&other).contains(slot), in_one || in_other);
+            prop_assert_eq!(one.intersection(&other).contains(slot), in_one && in_other);
+            prop_assert_eq!(one.difference(&other).contains(slot), in_one && !in_other);
+            prop_assert!(one.union(&other).is_superset(&one));
+        }
+    }
+}
