@@ -211,6 +211,8 @@ pub(crate) enum Part {
     Scaling,
     /// Memory while objects change all the time.
     Steady,
+    /// Replicas that share the work: the part of each, and the time of a hand-over.
+    Shards,
     /// Explorations: worlds per second, and what a world of the program costs.
     Explore,
     /// What the compiler takes: the command, an example, a new operator beside one on kube-runtime.

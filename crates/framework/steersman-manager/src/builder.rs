@@ -284,7 +284,7 @@ fn member_of(
     let member = ShardMember::new(shards, client_config).map_err(Error::Shards)?;
     let metrics = ShardMetrics::register(&options.registry).map_err(Error::Metrics)?;
     let gate = member.gate();
-    let cache = cache.shards(gate.by(), gate.owned());
+    let cache = cache.shards(gate.by(), gate.cached());
     options.shards = Some(gate);
     Ok((member.metrics(metrics), cache))
 }

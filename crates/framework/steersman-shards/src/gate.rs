@@ -1,6 +1,5 @@
 //! Handle: decides for each request of a controller whether this replica may work on it now.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -8,6 +7,7 @@ use steersman_api::clock::now;
 use steersman_object::{ObjectKey, ShardBy, ShardSlot, SlotSet};
 use tokio::sync::{Notify, watch};
 
+use crate::gate_machine::{Entrance, GateMachine};
 use crate::machine::Holding;
 
 /// The slots of this replica, for the parts of a program that work on objects. Cheap to clone.
@@ -19,30 +19,15 @@ pub struct ShardGate {
 #[derive(Debug)]
 struct GateShared {
     by: ShardBy,
-    state: Mutex<GateState>,
-    /// The slots that this replica owns; caches hold their objects.
-    owned: watch::Sender<SlotSet>,
+    machine: Mutex<GateMachine>,
+    /// The slots that the caches hold.
+    cached: watch::Sender<SlotSet>,
     /// The slots that are open. A receiver marks changes only when the set changes.
     open: watch::Sender<SlotSet>,
     /// Whether this replica may work at all: its Lease is renewed in time.
     renewed: watch::Sender<bool>,
-    /// Wakes the driver of the membership when work on a slot has ended.
+    /// Wakes the driver of the membership when a slot is free for another member.
     drained: Notify,
-}
-
-#[derive(Debug, Default)]
-struct GateState {
-    holding: Holding,
-    /// The slots that the caches hold.
-    loaded: SlotSet,
-    /// Grows whenever the owned slots change.
-    epoch: u64,
-    /// Whether [`ShardGate::keep_loaded`] says what the caches hold.
-    has_caches: bool,
-    /// The slots that this replica no longer owns, and that its caches may still hold.
-    releasing: SlotSet,
-    /// The number of permits of each slot.
-    running: BTreeMap<ShardSlot, usize>,
 }
 
 /// The answer of a [`ShardGate`] to a request.
@@ -51,7 +36,7 @@ pub enum ShardEntry {
     /// This replica works on the object until the permit is dropped.
     Open(ShardPermit),
     /// This replica owns the slot, and cannot work on it yet: its caches do not hold the slot, or its Lease is not
-    /// renewed.
+    /// renewed. Or it loses the slot, and its caches still hold it.
     Waiting,
     /// Another replica works on the object.
     Foreign,
@@ -73,8 +58,8 @@ impl ShardGate {
         Self {
             shared: Arc::new(GateShared {
                 by,
-                state: Mutex::default(),
-                owned: watch::Sender::new(SlotSet::EMPTY),
+                machine: Mutex::default(),
+                cached: watch::Sender::new(SlotSet::EMPTY),
                 open: watch::Sender::new(SlotSet::EMPTY),
                 renewed: watch::Sender::new(false),
                 drained: Notify::new(),
@@ -87,9 +72,10 @@ impl ShardGate {
         self.shared.by
     }
 
-    /// Returns the slots that this replica owns: its caches hold their objects.
-    pub fn owned(&self) -> watch::Receiver<SlotSet> {
-        self.shared.owned.subscribe()
+    /// Returns the slots that the caches of this replica hold: those that it owns, and those that it loses while work on
+    /// them runs.
+    pub fn cached(&self) -> watch::Receiver<SlotSet> {
+        self.shared.cached.subscribe()
     }
 
     /// Returns the slots on which this replica works. It may stop to work on them before the set shows it: when its Lease
@@ -98,7 +84,7 @@ impl ShardGate {
         self.shared.open.subscribe()
     }
 
-    /// Keeps the caches of this replica in step with the slots that it owns, whenever these slots change. Never ends.
+    /// Keeps the caches of this replica in step with [`cached`](Self::cached). Never ends.
     ///
     /// `release` waits until the caches hold no other slots than the given ones: no other member works on a slot before
     /// (SHARD-1). `load` waits until the caches hold the given slots: this replica works on them after that.
@@ -115,135 +101,95 @@ impl ShardGate {
         L: Future<Output = ()>,
     {
         let _caches = FollowedCaches::begin(self);
-        let mut owned = self.owned();
+        let mut cached = self.cached();
         loop {
-            let slots = *owned.borrow_and_update();
-            let epoch = self.shared.state.lock().epoch;
+            let slots = *cached.borrow_and_update();
             release(slots).await;
-            self.note_caches(epoch, None);
+            self.note_caches(slots, false);
             tokio::select! {
                 biased;
                 // The gate holds the sender, so the wait cannot fail.
-                _ = owned.changed() => continue,
-                () = load(slots) => self.note_caches(epoch, Some(slots)),
+                _ = cached.changed() => continue,
+                () = load(slots) => self.note_caches(slots, true),
             }
-            let _ = owned.changed().await;
+            let _ = cached.changed().await;
         }
     }
 
-    /// Notes that the caches hold no other slots than those of an epoch, and these slots if they are given. Slots that
-    /// were released and gained meanwhile are loaded once more.
-    fn note_caches(&self, epoch: u64, loaded: Option<SlotSet>) {
-        {
-            let mut state = self.shared.state.lock();
-            if state.epoch != epoch {
-                return;
-            }
-            state.releasing = SlotSet::EMPTY;
-            if let Some(loaded) = loaded {
-                state.loaded = loaded;
-            }
-        }
-        self.shared.drained.notify_one();
+    fn note_caches(&self, slots: SlotSet, is_loaded: bool) {
+        self.shared.machine.lock().handle_caches(slots, is_loaded);
         self.publish();
+        self.shared.drained.notify_one();
     }
 
     /// Asks to work on the object with a key.
     pub fn enter(&self, key: &ObjectKey) -> ShardEntry {
         let slot = self.shared.by.slot_of(key);
-        let mut state = self.shared.state.lock();
-        let holding = state.holding;
-        if !holding.slots.contains(slot) {
-            return ShardEntry::Foreign;
+        match self.shared.machine.lock().enter(slot, now()) {
+            Entrance::Open => ShardEntry::Open(ShardPermit {
+                gate: self.clone(),
+                slot,
+            }),
+            Entrance::Waiting => ShardEntry::Waiting,
+            Entrance::Foreign => ShardEntry::Foreign,
         }
-        // SHARD-3: the time counts, because the driver of the membership may be late.
-        let may_work = holding.until.is_some_and(|until| now() < until);
-        if !may_work || !state.loaded.contains(slot) {
-            return ShardEntry::Waiting;
-        }
-        *state.running.entry(slot).or_default() += 1;
-        ShardEntry::Open(ShardPermit {
-            gate: self.clone(),
-            slot,
-        })
     }
 
     pub(crate) fn set_holding(&self, holding: Holding) {
-        let before = {
-            let mut state = self.shared.state.lock();
-            let before = std::mem::replace(&mut state.holding, holding);
-            if before.slots != holding.slots {
-                state.epoch += 1;
-                state.loaded = state.loaded.intersection(&holding.slots);
-                if state.has_caches {
-                    let lost = before.slots.difference(&holding.slots);
-                    state.releasing = state.releasing.union(&lost);
-                }
-            }
-            before
-        };
-        if before != holding {
-            let may_work = holding.until.is_some();
-            self.shared
-                .renewed
-                .send_if_modified(|before| std::mem::replace(before, may_work) != may_work);
-            let set = |owned: &mut SlotSet| {
-                let is_new = *owned != holding.slots;
-                *owned = holding.slots;
-                is_new
-            };
-            self.shared.owned.send_if_modified(set);
-            self.publish();
-        }
+        self.shared.machine.lock().handle_holding(holding);
+        self.publish();
     }
 
+    /// Publishes the state of the machine. Each value is read under the lock of its channel, so that the last publisher
+    /// publishes the newest state.
     fn publish(&self) {
-        let open = {
-            let state = self.shared.state.lock();
-            match state.holding.until {
-                Some(_) => state.holding.slots.intersection(&state.loaded),
-                None => SlotSet::EMPTY,
-            }
-        };
-        self.shared.open.send_if_modified(|before| {
-            let is_new = *before != open;
-            *before = open;
-            is_new
-        });
+        let machine = &self.shared.machine;
+        replace(&self.shared.cached, || machine.lock().cached());
+        replace(&self.shared.open, || machine.lock().open());
+        replace(&self.shared.renewed, || machine.lock().is_renewed());
     }
 
     /// Returns whether work runs on any slot.
     pub(crate) fn is_working(&self) -> bool {
-        !self.shared.state.lock().running.is_empty()
+        self.shared.machine.lock().is_working()
     }
 
-    /// Returns the slots on which work runs, or that the caches have not released yet.
+    /// Returns the slots that no other member may work on.
     pub(crate) fn busy(&self) -> SlotSet {
-        let state = self.shared.state.lock();
-        let running: SlotSet = state.running.keys().copied().collect();
-        running.union(&state.releasing)
+        self.shared.machine.lock().busy()
     }
 
-    /// Waits until work on a slot has ended, or the caches have released slots. Cancel safe.
+    /// Waits until a slot may be free for another member. Cancel safe.
     pub(crate) async fn drained(&self) {
         self.shared.drained.notified().await;
     }
 }
 
+/// Replaces a published value; receivers are woken only if it has changed. An equal value is not written, because the
+/// caller may hold a borrow of it.
+fn replace<T: PartialEq>(published: &watch::Sender<T>, value: impl Fn() -> T) {
+    if *published.borrow() == value() {
+        return;
+    }
+    published.send_if_modified(|before| {
+        let after = value();
+        let is_new = *before != after;
+        *before = after;
+        is_new
+    });
+}
+
 impl<'a> FollowedCaches<'a> {
     fn begin(gate: &'a ShardGate) -> Self {
-        gate.shared.state.lock().has_caches = true;
+        gate.shared.machine.lock().handle_followed(true);
         Self(gate)
     }
 }
 
 impl Drop for FollowedCaches<'_> {
     fn drop(&mut self) {
-        {
-            let mut state = self.0.shared.state.lock();
-            state.has_caches = false;
-            state.releasing = SlotSet::EMPTY;
-        }
+        self.0.shared.machine.lock().handle_followed(false);
+        self.0.publish();
         self.0.shared.drained.notify_one();
     }
 }
@@ -268,14 +214,9 @@ impl ShardPermit {
 
 impl Drop for ShardPermit {
     fn drop(&mut self) {
-        let mut state = self.gate.shared.state.lock();
-        let Some(count) = state.running.get_mut(&self.slot) else {
-            return;
-        };
-        *count -= 1;
-        if *count == 0 {
-            state.running.remove(&self.slot);
-            drop(state);
+        let is_last = self.gate.shared.machine.lock().handle_end(self.slot);
+        if is_last {
+            self.gate.publish();
             self.gate.shared.drained.notify_one();
         }
     }

@@ -43,7 +43,7 @@
 //! - `assignment` has the assignment of the slots, and `record` what the Leases of a group say.
 //! - `balance` distributes slots over members, and `sightings` judges which members have expired.
 //! - `assigner` decides the next assignment, and `machine` all requests of a member and the slots that it works on.
-//! - [`gate`] has [`ShardGate`], which controllers ask for each request.
+//! - [`gate`] has [`ShardGate`], which controllers ask for each request; `gate_machine` decides.
 //! - `requests` sends the requests of the machine, and `driver` runs it.
 //! - [`member`] has [`ShardMember`].
 
@@ -57,6 +57,7 @@ mod balance;
 mod sightings;
 mod assigner;
 mod machine;
+mod gate_machine;
 pub mod gate;
 mod requests;
 mod driver;

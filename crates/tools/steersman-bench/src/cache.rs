@@ -18,6 +18,7 @@ mod latency;
 mod outage;
 mod unseen;
 mod explored;
+mod replica;
 pub(crate) mod load;
 pub(crate) mod steady;
 pub(crate) mod role;

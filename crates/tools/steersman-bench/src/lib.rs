@@ -16,6 +16,7 @@
 //!   allocator: `cache::storm` reconciles all objects once, beside kube-runtime's controller, `cache::latency` measures
 //!   the time from a change to its reconcile, and `cache::outage` the time until a deletion during an outage is seen.
 //! - `build` measures the compiler, beside the operator in the folder `kube-operator`.
+//! - `shards` measures replicas that share the work, each in a process.
 //! - `explore` measures explorations, in this process and by the program `steersman-apiserver explore`.
 
 mod process;
@@ -31,6 +32,7 @@ pub mod micro;
 mod cache;
 mod build;
 mod explore;
+mod shards;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -89,6 +91,8 @@ enum Measurement {
         #[arg(long, value_name = "FILE")]
         program: Option<PathBuf>,
     },
+    /// Replicas that share the work: memory, processor time and bytes of each, and the time of a hand-over.
+    Shards,
     /// The role of a process in a measurement of the server.
     #[command(hide = true)]
     Role {
@@ -135,6 +139,7 @@ pub fn run() -> ExitCode {
         Measurement::Explore { program } => {
             print_figures(explore::measure(quick, program.as_deref()))
         }
+        Measurement::Shards => print_figures(shards::measure(quick)),
         Measurement::Role { role } => server::role::play(&role),
         Measurement::Client { role } => cache::role::play(&role),
     };

@@ -65,6 +65,28 @@ pub(crate) struct SteadyTask {
     pub(crate) objects: usize,
 }
 
+/// What a replica connects to, and how it shares the work.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ShardTask {
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) seed: u64,
+    /// Whether the server filters lists and watches.
+    pub(crate) on_server: bool,
+}
+
+/// The state of a replica.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ShardReport {
+    /// The number of objects in its cache.
+    pub(crate) objects: u64,
+    /// Whether its queue is empty.
+    pub(crate) is_settled: bool,
+    /// The processor time of the process, in seconds.
+    pub(crate) cpu: f64,
+    /// The resident memory, in bytes.
+    pub(crate) resident: u64,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ClientRole {
     /// Caches all objects of a kind, and reads them.
@@ -94,6 +116,8 @@ pub(crate) enum ClientRole {
     Load(LoadTask),
     /// Runs an operator with constantly changing objects.
     Steady(SteadyTask),
+    /// Runs one of several replicas that share the work.
+    Shard(ShardTask),
     /// Runs the operator of explorations, on the server of the kubeconfig in the environment.
     Explored,
 }
