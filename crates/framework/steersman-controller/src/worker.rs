@@ -64,6 +64,9 @@ pub(crate) struct Worker<R: RequestKey> {
 /// aborted.
 struct Active<'a>(&'a IntGauge);
 
+/// The longest time of a write.
+const LONGEST_WRITE: Duration = Duration::from_secs(65);
+
 // === impl Worker ===
 
 impl<R: RequestKey> Worker<R> {
@@ -110,6 +113,7 @@ impl<R: RequestKey> Worker<R> {
             }
             Admission::Foreign => {
                 tracing::debug!(request = ?ticket.key(), "another replica owns the object");
+                drop(self.work.changes.take(ticket.key()));
                 ticket.end(Verdict::Forget);
                 return;
             }
@@ -137,11 +141,35 @@ impl<R: RequestKey> Worker<R> {
             tracing::debug!(reason = %self.context.reason(), "reconcile begins");
             let result = self.reconcile_with(permit.as_ref(), ticket.key()).await;
             let time = start.elapsed();
+            let no_result = result.as_ref().err().and_then(|error| error.downcast_ref());
+            match (no_result, permit) {
+                // The object is reconciled again when this replica may work: that is no failure.
+                (Some(NoResult::ShardLost), _) => {
+                    tracing::warn!(
+                        "reconcile was dropped: the Lease of this replica was not renewed in time"
+                    );
+                    let request = ticket.key().clone();
+                    ticket.end(Verdict::Settle);
+                    return self.work.shards.hold(request, &self.work.queue);
+                }
+                // SHARD-1: a write of a reconcile that was dropped may still be in flight.
+                (Some(NoResult::TimedOut), Some(permit)) => self.keep_while_writing(permit),
+                _ => {}
+            }
             self.report(ticket.key(), &result).await;
             self.finish(ticket, &result, time);
         }
         .instrument(span)
         .await;
+    }
+
+    /// Keeps a slot until the writes of this controller have ended, at most as long as a request may take.
+    fn keep_while_writing(&self, permit: ShardPermit) {
+        let client = self.context.client().clone();
+        tokio::spawn(async move {
+            let _ended = timeout(LONGEST_WRITE, client.writes_finished()).await;
+            drop(permit);
+        });
     }
 
     /// Makes the span of a reconcile, with the field names that controller-runtime logs.
@@ -339,10 +367,8 @@ fn log_failure(error: &Error, attempt: u32, next_in: Option<Duration>, gave_up: 
             last_attempt,
             "reconcile was dropped: it went on past its deadline and the grace after it"
         ),
-        Some(NoResult::ShardLost) => tracing::warn!(
-            attempt,
-            "reconcile was dropped: the Lease of this replica was not renewed in time"
-        ),
+        // The worker logs the loss of the Lease itself.
+        Some(NoResult::ShardLost) => {}
         None if error.is_terminal() => {
             tracing::error!(error = %error.chain(), attempt, "reconcile failed and is not retried");
         }

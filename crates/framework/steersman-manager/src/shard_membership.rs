@@ -52,9 +52,13 @@ impl Runnable for ShardMembership {
             let cache = self.cache.clone();
             async move { cache.wait_for_shards(&slots).await }
         };
+        let mut status = self.member.status();
+        let ended = async { while status.changed().await.is_ok() {} };
         tokio::select! {
             biased;
             () = context.cancelled() => {}
+            // The membership ends only when it is told to, or by a panic.
+            () = ended => return Err("the membership in the group of the shards has ended".into()),
             () = gate.keep_loaded(release, load) => {}
         }
         // SHARD-1: a write outlives the reconcile that sent it.

@@ -15,7 +15,7 @@ use tokio::time::timeout_at;
 use tracing::{debug, error, info, warn};
 
 use crate::gate::ShardGate;
-use crate::machine::{MemberMachine, RenewReply, ShardStep};
+use crate::machine::{Holding, MemberMachine, RenewReply, ShardStep};
 use crate::metrics::ShardMetrics;
 use crate::options::MemberOptions;
 use crate::record::MemberContent;
@@ -51,12 +51,23 @@ struct InFlight {
     watch: Option<WatchStream>,
 }
 
+/// Closes the gate when it is dropped.
+struct CloseAtEnd(ShardGate);
+
+impl Drop for CloseAtEnd {
+    fn drop(&mut self) {
+        self.0.set_holding(Holding::default());
+    }
+}
+
 /// The pause before another attempt to make the client.
 const BETWEEN_CONNECTS: Duration = Duration::from_secs(1);
 
 impl MemberDriver {
     /// Runs the member until it has left its group.
     pub(crate) async fn run(mut self) {
+        // Also after a panic, such as one in a custom clock, the work stops.
+        let _closing = CloseAtEnd(self.gate.clone());
         let Some(requests) = self.connect().await else {
             return;
         };
@@ -105,7 +116,6 @@ impl MemberDriver {
                 }
             }
         }
-        self.gate.set_holding(machine.holding(now()));
         info!(group, member, "this replica has left the group");
     }
 

@@ -104,8 +104,11 @@ impl ShardGate {
         let mut cached = self.cached();
         loop {
             let slots = *cached.borrow_and_update();
-            release(slots).await;
-            self.note_caches(slots, false);
+            tokio::select! {
+                biased;
+                _ = cached.changed() => continue,
+                () = release(slots) => self.note_caches(slots, false),
+            }
             tokio::select! {
                 biased;
                 // The gate holds the sender, so the wait cannot fail.

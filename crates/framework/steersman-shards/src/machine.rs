@@ -48,6 +48,8 @@ pub(crate) struct MemberMachine {
     current_from: Option<Instant>,
     /// The slots on which work runs.
     busy: SlotSet,
+    /// The deadline of the last successful renewal, also after the Lease was deleted.
+    stop_by: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +71,8 @@ struct Renewal {
     next: Instant,
     /// Whether the last attempt has failed, so that the next one waits.
     has_failed: bool,
+    /// When the last reply arrived.
+    replied: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -106,7 +110,9 @@ pub(crate) enum RenewReply {
     Renewed(String),
     /// The Lease is gone: another party deleted it.
     Gone,
-    /// The Lease has another version, or exists already: a list shows it.
+    /// The Lease exists already, with this version.
+    Exists(String),
+    /// The Lease has another version: a list shows it.
     Outdated,
     /// The request has failed, and may have been executed.
     Failed,
@@ -141,6 +147,7 @@ impl MemberMachine {
                 renewed: None,
                 next: now,
                 has_failed: false,
+                replied: None,
             },
             list: Listing {
                 sent: None,
@@ -163,6 +170,7 @@ impl MemberMachine {
             is_current: false,
             current_from: None,
             busy: SlotSet::EMPTY,
+            stop_by: None,
         }
     }
 
@@ -290,7 +298,7 @@ impl MemberMachine {
     /// deadline and the expiry (SHARD-3).
     pub(crate) fn overrun_at(&self) -> Option<Instant> {
         let is_lost = !self.is_current;
-        Some(self.deadline().filter(|_| is_lost)? + self.timing.stop_limit())
+        Some(self.stop_by.filter(|_| is_lost)? + self.timing.stop_limit())
     }
 
     fn view(&self) -> GroupView<'_> {

@@ -76,9 +76,15 @@ impl ShardRequests {
                 (RenewReply::Renewed(version), None)
             }
             Err(error) if error.is_not_found() && !is_create => (RenewReply::Gone, None),
-            Err(error) if error.is_conflict() || error.is_already_exists() => {
-                (RenewReply::Outdated, None)
-            }
+            // A create without a reply was executed, or another party removed the label that lists select.
+            Err(error) if error.is_already_exists() => match self.api.get(&options.member).await {
+                Ok(lease) => {
+                    let version = lease.metadata.resource_version.unwrap_or_default();
+                    (RenewReply::Exists(version), None)
+                }
+                Err(error) => (RenewReply::Failed, Some(report(&error).to_string())),
+            },
+            Err(error) if error.is_conflict() => (RenewReply::Outdated, None),
             Err(error) => (RenewReply::Failed, Some(report(&error).to_string())),
         }
     }

@@ -1,7 +1,10 @@
 //! Driver: the slots of a cache that holds only a part of its kinds: which are loaded, and which keys are foreign.
 
+use std::time::Duration;
+
 use steersman_informer::{InformerState, ShardFilter, UntypedInformer};
 use steersman_object::{ObjectKey, SlotSet};
+use tokio::time::timeout;
 
 use super::SharedCache;
 use crate::coverage::Coverage;
@@ -54,8 +57,12 @@ impl SharedCache {
 
     /// Returns the slots that any informer with a filter holds.
     pub(crate) fn shards_held(&self) -> SlotSet {
-        let held = |all: SlotSet, entry: InformerEntry| all.union(&loaded_by(&entry));
-        self.shard_holders().fold(SlotSet::EMPTY, held)
+        let entries = self.registry.read().entries().into_iter();
+        let running = entries.filter(|entry| {
+            let is_stopped = matches!(entry.untyped().state(), InformerState::Stopped);
+            entry.advice().coverage.is_sharded && !is_stopped
+        });
+        running.fold(SlotSet::EMPTY, |all, entry| all.union(&loaded_by(&entry)))
     }
 
     /// Waits until all informers with a filter hold these slots completely.
@@ -66,28 +73,33 @@ impl SharedCache {
         };
         while let Some(entry) = lacking() {
             if entry.has_synced() {
-                // The wait fails if the informer stops, and the informer is then left out.
-                let _stopped = entry.untyped().wait_for_slots(slots).await;
+                // The wait fails if the informer stops, and the informer is then left out. It has a limit, because
+                // requests that begin to fail end no wait.
+                let loaded = entry.untyped().wait_for_slots(slots);
+                let _left_out = timeout(BETWEEN_LOOKS, loaded).await;
             } else {
                 entry.settled().await;
             }
         }
     }
 
-    /// Returns the informers with a filter, without stopped ones, and without those with requests that fail before
-    /// their first sync: they delay only their own readers (CACHE-2).
+    /// Returns the informers with a filter, without stopped ones, and without those with requests that fail: a kind that
+    /// is not served, or that the server refuses, must not keep all slots closed. Reads of such a kind fail (CACHE-2,
+    /// SHARD-9).
     fn shard_holders(&self) -> impl Iterator<Item = InformerEntry> + use<> {
         let entries = self.registry.read().entries().into_iter();
         entries.filter(|entry| {
-            entry.advice().coverage.is_sharded
-                && match entry.untyped().state() {
-                    InformerState::Stopped => false,
-                    InformerState::Degraded { .. } => entry.has_synced(),
-                    _ => true,
-                }
+            let is_out = matches!(
+                entry.untyped().state(),
+                InformerState::Stopped | InformerState::Degraded { .. }
+            );
+            entry.advice().coverage.is_sharded && !is_out
         })
     }
 }
+
+/// The pause between two looks at an informer that has not loaded its slots.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 fn loaded_by(entry: &InformerEntry) -> SlotSet {
     *entry.untyped().loaded().borrow()

@@ -6,6 +6,8 @@ use std::mem::take;
 use parking_lot::Mutex;
 use steersman_shards::{ShardEntry, ShardGate, ShardPermit};
 use steersman_workqueue::Queue;
+use tokio::sync::Notify;
+use tokio::time::{Duration, sleep};
 
 use crate::request::{RequestKey, requested_object};
 use crate::watch::PumpEnd;
@@ -16,7 +18,12 @@ pub(crate) struct ShardedRequests<R> {
     gate: Option<ShardGate>,
     /// The requests of owned objects on which this replica cannot work yet.
     held: Mutex<HashSet<R>>,
+    /// Wakes the task that passes held requests on.
+    is_held: Notify,
 }
+
+/// The pause between two looks at requests that are held back.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// The answer to a request.
 pub(crate) enum Admission {
@@ -33,6 +40,7 @@ impl<R: RequestKey> ShardedRequests<R> {
         Self {
             gate,
             held: Mutex::default(),
+            is_held: Notify::new(),
         }
     }
 
@@ -52,6 +60,7 @@ impl<R: RequestKey> ShardedRequests<R> {
     /// Holds a request back. The slot may have opened since the request was refused, so it is asked once more.
     pub(crate) fn hold(&self, request: R, queue: &Queue<R>) {
         self.held.lock().insert(request.clone());
+        self.is_held.notify_one();
         if !matches!(self.admit(&request), Admission::Hold) {
             self.held.lock().remove(&request);
             queue.add(request);
@@ -64,14 +73,21 @@ impl<R: RequestKey> ShardedRequests<R> {
             return std::future::pending().await;
         };
         let mut open = gate.open();
-        // The gate lives as long as this value, so the wait cannot fail.
-        while open.changed().await.is_ok() {
+        loop {
+            let has_held = !self.held.lock().is_empty();
+            tokio::select! {
+                biased;
+                // The gate lives as long as this value, so the wait cannot fail.
+                _ = open.changed() => {}
+                // A request that came after the renew deadline, and before a late renewal, sees no slot open.
+                () = sleep(BETWEEN_LOOKS), if has_held => {}
+                () = self.is_held.notified(), if !has_held => continue,
+            }
             let held = take(&mut *self.held.lock());
             // A request that still waits is held again by the worker that takes it.
             for request in held {
                 queue.add(request);
             }
         }
-        std::future::pending().await
     }
 }

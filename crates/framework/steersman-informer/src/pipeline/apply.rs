@@ -91,6 +91,7 @@ impl Core {
                 } => {
                     self.change(&mut writer, std::mem::take(&mut changes));
                     loaded = self.loaded_by(slots);
+                    self.release_besides(&mut writer, &loaded);
                     let list = CompleteList {
                         version,
                         projection,

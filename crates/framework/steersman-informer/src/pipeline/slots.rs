@@ -112,9 +112,24 @@ impl Core {
             return before;
         };
         let loaded = *slots.ledger().loaded();
-        if loaded == before {
-            return loaded;
+        if loaded != before {
+            self.release(writer, loaded);
+            self.publish_loaded(loaded);
         }
+        loaded
+    }
+
+    /// SHARD-4: removes the objects of slots that were lost after [`release_lost`](Self::release_lost), so that a list
+    /// without these slots does not delete them.
+    pub(super) fn release_besides(&self, writer: &mut StoreWriter, listed: &SlotSet) {
+        let before = *self.shared.indexer.read().loaded();
+        let kept = before.intersection(listed);
+        if kept != before {
+            self.release(writer, kept);
+        }
+    }
+
+    fn release(&self, writer: &mut StoreWriter, loaded: SlotSet) {
         // Reads find the slots lost before they find an object of them absent.
         self.shared.indexer.write().keep_slots(loaded);
         let released: Vec<StoreChange> = {
@@ -125,8 +140,6 @@ impl Core {
             lost.cloned().map(StoreChange::Released).collect()
         };
         self.change(writer, released);
-        self.publish_loaded(loaded);
-        loaded
     }
 
     /// Returns the slots of which a list that is applied now has all objects.

@@ -14,11 +14,15 @@ impl MemberMachine {
         let Some((sent, content)) = self.renewal.sent.take() else {
             return;
         };
+        // A late reply does not undo a loss.
+        self.check_deadline(now);
+        self.renewal.replied = Some(now);
         self.renewal.has_failed = !matches!(reply, RenewReply::Renewed(_));
         match reply {
             RenewReply::Renewed(version) => {
                 self.renewal.version = Some(version);
                 self.renewal.renewed = Some(sent);
+                self.stop_by = self.deadline();
                 self.renewal.next = sent + self.timing.retry_period;
                 if content.standing == Standing::Released {
                     self.stage = MemberStage::Ended;
@@ -35,6 +39,10 @@ impl MemberMachine {
                 self.renewal.renewed = None;
                 self.renewal.next = now;
                 self.lose();
+            }
+            RenewReply::Exists(version) => {
+                self.renewal.version = Some(version);
+                self.renewal.next = now;
             }
             RenewReply::Outdated => {
                 self.list.has_notice = true;
@@ -68,13 +76,12 @@ impl MemberMachine {
         self.write.may_write = true;
         self.sightings.note(&snapshot, sent, now);
         self.snapshot = snapshot;
-        match self.snapshot.members.get(&self.name) {
-            // A renewal without a reply may have been executed.
-            Some(own) if self.renewal.sent.is_none() => {
-                self.renewal.version = Some(own.version.clone());
-            }
-            None if self.renewal.sent.is_none() => self.renewal.version = None,
-            _ => {}
+        // A list that was sent before the last reply may show an older version than the reply. A renewal without a reply
+        // may have been executed.
+        let is_newer = self.renewal.replied.is_none_or(|replied| replied <= sent);
+        if self.renewal.sent.is_none() && is_newer {
+            let own = self.snapshot.members.get(&self.name);
+            self.renewal.version = own.map(|own| own.version.clone());
         }
         self.note_group(now);
         self.begin_slots();
@@ -153,14 +160,20 @@ impl MemberMachine {
                 let begun = &mut self.begun[usize::from(slot.number())];
                 // What has begun goes on: a former owner that expired stays stopped even if it renews again.
                 let goes_on = is_own && begun.as_ref() == Some(&given);
-                let works = may_begin || goes_on;
-                if !works {
-                    *begun = None;
-                    self.slots.remove(slot);
-                } else if !goes_on {
+                // SHARD-6: a slot that comes back leaves the caches first, because another member may have worked on it.
+                let is_left = !self.slots.contains(slot) && !self.busy.contains(slot);
+                if goes_on {
+                    continue;
+                }
+                if may_begin && is_left {
                     *begun = Some(given.clone());
                     self.slots.insert(slot);
+                    continue;
                 }
+                // The next list begins what is left then.
+                self.list.has_notice |= may_begin;
+                *begun = None;
+                self.slots.remove(slot);
             }
         }
     }

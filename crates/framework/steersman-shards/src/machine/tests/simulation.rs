@@ -125,8 +125,10 @@ impl Server {
         if version.is_some() && known.is_none() {
             return RenewReply::Gone;
         }
-        if *version != known {
-            return RenewReply::Outdated;
+        match (version, known) {
+            (None, Some(known)) => return RenewReply::Exists(known),
+            (version, known) if *version != known => return RenewReply::Outdated,
+            _ => {}
         }
         let version = self.next();
         let record = MemberRecord {
