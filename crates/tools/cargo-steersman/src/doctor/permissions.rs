@@ -173,7 +173,7 @@ mod tests {
         );
         assert_eq!(
             election.advice[0],
-            "- create leases.coordination.k8s.io; implied: the replicas elect their leader"
+            "- create leases.coordination.k8s.io; implied: the replicas elect their leader; implied: with --shards, the replicas share the work"
         );
     }
 
