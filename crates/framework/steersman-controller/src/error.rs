@@ -210,8 +210,6 @@ pub(crate) enum NoResult {
     Panicked(String),
     #[error("the reconcile was dropped past its deadline")]
     TimedOut,
-    #[error("the reconcile was dropped: the Lease of this replica was not renewed in time")]
-    ShardLost,
 }
 
 /// The error of a handler's function that exceeded its time limit.

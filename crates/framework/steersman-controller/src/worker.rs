@@ -140,24 +140,24 @@ impl<R: RequestKey> Worker<R> {
         async {
             tracing::debug!(reason = %self.context.reason(), "reconcile begins");
             let result = self.reconcile_with(permit.as_ref(), ticket.key()).await;
-            let time = start.elapsed();
-            let no_result = result.as_ref().err().and_then(|error| error.downcast_ref());
-            match (no_result, permit) {
+            let Some(result) = result else {
                 // The object is reconciled again when this replica may work: that is no failure.
-                (Some(NoResult::ShardLost), _) => {
-                    tracing::warn!(
-                        "reconcile was dropped: the Lease of this replica was not renewed in time"
-                    );
-                    let request = ticket.key().clone();
-                    ticket.end(Verdict::Settle);
-                    return self.work.shards.hold(request, &self.work.queue);
-                }
-                // SHARD-1: a write of a reconcile that was dropped may still be in flight.
-                (Some(NoResult::TimedOut), Some(permit)) => self.keep_while_writing(permit),
-                _ => {}
-            }
+                tracing::warn!(
+                    "reconcile was dropped: the Lease of this replica was not renewed in time"
+                );
+                let request = ticket.key().clone();
+                ticket.end(Verdict::Settle);
+                return self.work.shards.hold(request, &self.work.queue);
+            };
+            let time = start.elapsed();
             self.report(ticket.key(), &result).await;
             self.finish(ticket, &result, time);
+            let no_result = result.as_ref().err().and_then(|error| error.downcast_ref());
+            let is_dropped = matches!(no_result, Some(NoResult::TimedOut));
+            // SHARD-1: a write of a reconcile that was dropped may still be in flight.
+            if let Some(permit) = permit.filter(|_| is_dropped) {
+                self.keep_while_writing(permit);
+            }
         }
         .instrument(span)
         .await;
@@ -214,20 +214,21 @@ impl<R: RequestKey> Worker<R> {
         }
     }
 
-    /// Calls the reconciler, and drops the reconcile if this replica loses its Lease meanwhile (SHARD-3).
+    /// Calls the reconciler. Returns `None` if the reconcile was dropped because this replica has lost its Lease
+    /// meanwhile (SHARD-3).
     async fn reconcile_with(
         &self,
         permit: Option<&ShardPermit>,
         request: &R,
-    ) -> Result<Action, Error> {
+    ) -> Option<Result<Action, Error>> {
         let run = self.reconcile(request.clone());
         let Some(permit) = permit else {
-            return run.await;
+            return Some(run.await);
         };
         tokio::select! {
             biased;
-            result = run => result,
-            () = permit.lost() => Err(NoResult::ShardLost.into()),
+            result = run => Some(result),
+            () = permit.lost() => None,
         }
     }
 
@@ -347,7 +348,6 @@ fn recent_result(result: &Result<Action, Error>) -> ReconcileResult {
     match error.downcast_ref() {
         Some(NoResult::Panicked(message)) => ReconcileResult::Panicked(message.clone()),
         Some(NoResult::TimedOut) => ReconcileResult::TimedOut,
-        Some(NoResult::ShardLost) => ReconcileResult::Failed(error.chain()),
         None => ReconcileResult::Failed(error.chain()),
     }
 }
@@ -367,8 +367,6 @@ fn log_failure(error: &Error, attempt: u32, next_in: Option<Duration>, gave_up: 
             last_attempt,
             "reconcile was dropped: it went on past its deadline and the grace after it"
         ),
-        // The worker logs the loss of the Lease itself.
-        Some(NoResult::ShardLost) => {}
         None if error.is_terminal() => {
             tracing::error!(error = %error.chain(), attempt, "reconcile failed and is not retried");
         }

@@ -74,17 +74,17 @@ impl Timing {
 
     /// Returns the time until a standby's next attempt after a failed request: 0.5 to 1 retry periods, for a fraction
     /// in `[0, 1)` (LEASE-9).
-    pub(crate) fn failure_pause(&self, fraction: f64) -> Duration {
+    pub fn failure_pause(&self, fraction: f64) -> Duration {
         self.retry_period.mul_f64(0.5 + 0.5 * fraction)
     }
 
     /// Returns how long the creator of a Lease waits before it works (LEASE-3).
-    pub(crate) fn creation_hold(&self) -> Duration {
+    pub fn creation_hold(&self) -> Duration {
         self.retry_period * 2
     }
 
     /// Returns the lease duration in whole seconds, as the Lease holds it.
-    pub(crate) fn lease_seconds(&self) -> i32 {
+    pub fn lease_seconds(&self) -> i32 {
         i32::try_from(self.lease_duration.as_secs()).unwrap_or(i32::MAX)
     }
 }

@@ -208,8 +208,7 @@ impl ManagerBuilder {
     /// [`Error::CacheOptions`]; [`Error::Controller`] if the settings of controllers cannot work;
     /// [`Error::Definition`]; [`Error::FieldManager`]; [`Error::LeaderElection`] if its options cannot work;
     /// [`Error::Metrics`] if the registry belongs to another manager; [`Error::Shards`] if their options cannot work;
-    /// [`Error::Server`] if an address or a limit of a
-    /// server cannot work.
+    /// [`Error::Server`] if an address or a limit of a server cannot work.
     pub fn build(mut self) -> Result<Manager, Error> {
         // CACHE-13: checked before metrics are registered, so that the registry can be used again after a refusal.
         self.options.controllers.check()?;

@@ -1,6 +1,6 @@
 //! Driver: runs the machine of one member: sends its requests, watches the group, and opens and closes the gate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::time::{Duration, Instant};
 
@@ -86,29 +86,18 @@ impl MemberDriver {
             match machine.next_step(now()) {
                 ShardStep::End => break,
                 ShardStep::Renew(content, version, limit) => {
+                    let late = || (RenewReply::Failed, Some(LATE.to_owned()));
                     let sent = requests.clone().renew(content, version);
-                    let sent = async move {
-                        let failed = (RenewReply::Failed, Some(LATE.to_owned()));
-                        timeout_at(limit.into(), sent).await.unwrap_or(failed)
-                    };
-                    in_flight.renewal = Some(Box::pin(sent));
+                    in_flight.renewal = Some(in_time(limit, sent, late));
                 }
                 ShardStep::List(limit) => {
                     let sent = requests.clone().list();
-                    let sent = async move {
-                        let listed = timeout_at(limit.into(), sent).await;
-                        listed.unwrap_or_else(|_| Err(LATE.to_owned()))
-                    };
-                    in_flight.list = Some(Box::pin(sent));
+                    in_flight.list = Some(in_time(limit, sent, || Err(LATE.to_owned())));
                 }
                 ShardStep::Write(write, limit) => {
                     debug!(group, ?write, "this replica assigns the shards");
                     let sent = requests.clone().write(write);
-                    let sent = async move {
-                        let written = timeout_at(limit.into(), sent).await;
-                        written.unwrap_or_else(|_| Err(LATE.to_owned()))
-                    };
-                    in_flight.write = Some(Box::pin(sent));
+                    in_flight.write = Some(in_time(limit, sent, || Err(LATE.to_owned())));
                 }
                 ShardStep::Wait(until) => {
                     self.wait(&mut machine, &mut in_flight, &requests, until)
@@ -264,14 +253,17 @@ impl MemberDriver {
             self.awaited.entry(slot).or_insert(now);
         }
         let gained = after.owned.difference(&before.owned);
-        let mut times = BTreeMap::new();
-        for slot in gained.iter() {
-            let since = self.awaited.remove(&slot).unwrap_or(now);
-            times.insert(now.saturating_duration_since(since), slot);
-        }
+        // Slots that were gained together count once.
+        let times: BTreeSet<Duration> = gained
+            .iter()
+            .map(|slot| {
+                let since = self.awaited.remove(&slot).unwrap_or(now);
+                now.saturating_duration_since(since)
+            })
+            .collect();
         self.awaited.retain(|slot, _| after.awaited.contains(*slot));
         if let Some(metrics) = &self.metrics {
-            for time in times.into_keys() {
+            for time in times {
                 metrics.handed_over(&after.group, time);
             }
         }
@@ -287,6 +279,18 @@ impl InFlight {
             self.opening = Some(Box::pin(requests.clone().watch(version)));
         }
     }
+}
+
+/// Returns the reply to a request, or that of a late request if there is none by the limit (LEASE-6).
+fn in_time<T: Send + 'static>(
+    limit: Instant,
+    request: impl Future<Output = T> + Send + 'static,
+    late: impl FnOnce() -> T + Send + 'static,
+) -> BoxFuture<'static, T> {
+    Box::pin(async move {
+        let reply = timeout_at(limit.into(), request).await;
+        reply.unwrap_or_else(|_| late())
+    })
 }
 
 /// Waits for a reply, and removes its request; never ends without a request. Cancel safe.

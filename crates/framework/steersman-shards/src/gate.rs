@@ -217,8 +217,9 @@ impl ShardPermit {
 
 impl Drop for ShardPermit {
     fn drop(&mut self) {
-        let is_last = self.gate.shared.machine.lock().handle_end(self.slot);
-        if is_last {
+        let is_freed = self.gate.shared.machine.lock().handle_end(self.slot);
+        // The end of a reconcile of an owned slot wakes no task.
+        if is_freed {
             self.gate.publish();
             self.gate.shared.drained.notify_one();
         }

@@ -83,17 +83,17 @@ impl GateMachine {
         Entrance::Open
     }
 
-    /// Handles the end of work on a slot. Returns whether no work runs on it any more.
+    /// Handles the end of work on a slot. Returns whether that frees a slot that this replica no longer owns.
     pub(crate) fn handle_end(&mut self, slot: ShardSlot) -> bool {
         let Some(count) = self.running.get_mut(&slot) else {
             return false;
         };
         *count -= 1;
-        let is_last = *count == 0;
-        if is_last {
-            self.running.remove(&slot);
+        if *count > 0 {
+            return false;
         }
-        is_last
+        self.running.remove(&slot);
+        !self.holding.slots.contains(slot)
     }
 
     /// Handles that the caches hold no other slots than `cached`, and these slots completely if `is_loaded`. Ignored if
@@ -166,6 +166,7 @@ mod tests {
         machine.handle_caches(slots("0-9"), true);
         assert_eq!(machine.open(), slots("0-9"));
         assert_eq!(machine.enter(slot, now), Entrance::Open);
+        assert!(!machine.handle_end(slot), "the slot stays");
         assert_eq!(machine.enter(ShardSlot::new(10), now), Entrance::Foreign);
         // SHARD-3
         let late = now + Duration::from_secs(10);

@@ -365,7 +365,7 @@ impl MemberMachine {
             return None;
         }
         let may_settle = self.group_seen.as_ref().is_some_and(|(_, seen)| {
-            now.saturating_duration_since(*seen) >= self.timing.retry_period * 2
+            now.saturating_duration_since(*seen) >= self.timing.creation_hold()
         });
         view.next_write(may_settle)
     }

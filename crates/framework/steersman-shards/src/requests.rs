@@ -56,11 +56,10 @@ impl ShardRequests {
         version: Option<String>,
     ) -> (RenewReply, Option<String>) {
         let options = &self.options;
-        let seconds = i32::try_from(options.given.timing.lease_duration.as_secs());
         let mut lease = content.lease(
             &options.member,
             options.group.name(),
-            seconds.unwrap_or(i32::MAX),
+            options.given.timing.lease_seconds(),
             (options.given.clock)(),
         );
         let is_create = version.is_none();

@@ -183,7 +183,6 @@ fn lasting_reason(ctx: &Context, error: &Error) -> Option<&'static str> {
     match error.downcast_ref::<NoResult>() {
         Some(NoResult::Panicked(_)) => Some("ReconcilePanicked"),
         Some(NoResult::TimedOut) => Some("ReconcileTimedOut"),
-        Some(NoResult::ShardLost) => None,
         None => {
             let lasts =
                 error.is_terminal() || ctx.is_last_attempt() || ctx.attempt() >= PASSING_FAILURES;

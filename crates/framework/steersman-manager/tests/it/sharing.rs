@@ -190,6 +190,13 @@ async fn settled(managers: &[&Manager]) {
     .await;
 }
 
+/// Starts two replicas, and waits until each has its part.
+async fn start_two(server: &ApiServer, ledger: &Ledger) -> [(Manager, Started); 2] {
+    let both = ["a", "b"].map(|name| start_replica(server, name, ledger));
+    settled(&both.each_ref().map(|(manager, _)| manager)).await;
+    both
+}
+
 // SHARD-1, SHARD-2
 #[tokio::test(start_paused = true)]
 async fn three_replicas_share_all_objects() {
@@ -216,9 +223,7 @@ async fn three_replicas_share_all_objects() {
 #[tokio::test(start_paused = true)]
 async fn the_objects_of_a_stopped_replica_are_reconciled_by_the_others_within_two_seconds() {
     let (server, ledger) = world();
-    let (a, a_started) = start_replica(&server, "a", &ledger);
-    let (b, b_started) = start_replica(&server, "b", &ledger);
-    settled(&[&a, &b]).await;
+    let [(a, a_started), (b, b_started)] = start_two(&server, &ledger).await;
     ledger.forget();
     let left = cached(&a).await;
     a_started.stop().await.unwrap();
@@ -236,9 +241,7 @@ async fn the_objects_of_a_stopped_replica_are_reconciled_by_the_others_within_tw
 #[tokio::test(start_paused = true)]
 async fn the_objects_of_a_killed_replica_are_reconciled_by_the_others_within_25_seconds() {
     let (server, ledger) = world();
-    let (a, a_started) = start_replica(&server, "a", &ledger);
-    let (b, b_started) = start_replica(&server, "b", &ledger);
-    settled(&[&a, &b]).await;
+    let [(a, a_started), (_b, b_started)] = start_two(&server, &ledger).await;
     ledger.forget();
     let left = cached(&a).await;
     a_started.task.abort();
@@ -260,9 +263,7 @@ async fn the_objects_of_a_killed_replica_are_reconciled_by_the_others_within_25_
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_cannot_renew_stops_before_another_one_works() {
     let (server, ledger) = world();
-    let (a, a_started) = start_replica(&server, "a", &ledger);
-    let (b, b_started) = start_replica(&server, "b", &ledger);
-    settled(&[&a, &b]).await;
+    let [(a, a_started), (b, b_started)] = start_two(&server, &ledger).await;
     let refused = Effect::Answer {
         code: 503,
         message: None,
@@ -319,9 +320,7 @@ async fn a_server_with_the_feature_sends_only_the_objects_of_the_shards() {
 #[tokio::test(start_paused = true)]
 async fn a_cached_read_of_an_object_of_another_replica_fails() {
     let (server, ledger) = world();
-    let (a, a_started) = start_replica(&server, "a", &ledger);
-    let (b, b_started) = start_replica(&server, "b", &ledger);
-    settled(&[&a, &b]).await;
+    let [(a, a_started), (b, b_started)] = start_two(&server, &ledger).await;
     let mut foreign = 0;
     for number in 0..NAMESPACES {
         let key = ObjectKey::namespaced(format!("tenant-{number:04}"), "one");

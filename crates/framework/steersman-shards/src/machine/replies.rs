@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::assigner::GroupView;
-use crate::machine::{MemberMachine, RenewReply};
-use crate::record::{GroupSnapshot, Obeyed, Standing};
 use steersman_object::SlotSet;
 
-use super::MemberStage;
+use super::{MemberMachine, MemberStage, RenewReply};
+use crate::assigner::GroupView;
+use crate::record::{GroupSnapshot, Obeyed, Standing};
 
 impl MemberMachine {
     pub(crate) fn handle_renewed(&mut self, reply: RenewReply, now: Instant) {
@@ -58,9 +57,7 @@ impl MemberMachine {
 
     /// Returns the pause after a failure: half a retry period to one.
     fn pause(&mut self) -> Duration {
-        self.timing
-            .retry_period
-            .mul_f64(0.5 + self.jitter.fraction() / 2.0)
+        self.timing.failure_pause(self.jitter.fraction())
     }
 
     /// Handles the Leases of the group at one revision; `None` if the list has failed.
