@@ -313,6 +313,11 @@ impl WorldState {
         }
     }
 
+    /// Returns when a process last started.
+    pub(super) fn start_at(&self) -> Duration {
+        self.start_at
+    }
+
     /// Returns whether a process is paused, and no other has taken its Lease yet.
     pub(super) fn is_displaced(&self) -> bool {
         self.displaced.is_some()

@@ -145,11 +145,15 @@ impl World {
     }
 
     /// Returns when patience ends, at `limit` at the earliest: patience begins when the processes have started, and one
-    /// leads.
+    /// leads. An operator that has sent its first requests may still be starting, so that an undisturbed world allows
+    /// [`LONGEST_START`] in any case.
     fn limit(&self, limit: Duration) -> Duration {
         let patience = self.order.scenario.rules.patience;
         let state = self.core.state.lock();
-        let limit = limit.max(state.leads_by() + patience);
+        let mut limit = limit.max(state.leads_by() + patience);
+        if self.order.reference.is_none() {
+            limit = limit.max(state.start_at() + LONGEST_START + patience);
+        }
         match state.start() {
             ProcessStart::Starting(since) => limit.max(since + patience.max(LONGEST_START)),
             ProcessStart::Started(at) => limit.max(at + patience),
@@ -157,6 +161,8 @@ impl World {
         }
     }
 
+    /// Waits until the operator is quiet, or until patience ends. An operator that writes nothing in an undisturbed world is
+    /// quiet [`LONGEST_START`] after its start, or when patience ends.
     async fn wait_until_quiet(&self, limit: Duration) -> QuietWait {
         let quiet = self.quiet_time();
         let mut changed = self.core.changed.subscribe();
@@ -171,8 +177,15 @@ impl World {
             let (quiet_at, idle_at) = {
                 let state = self.core.state.lock();
                 let idle = state.idle_since().filter(|_| !state.is_displaced());
+                // An operator that has written nothing yet may still be starting, whatever it watches.
+                let first_write_by = if self.order.reference.is_none() && state.writes.is_empty() {
+                    state.start_at() + LONGEST_START
+                } else {
+                    Duration::ZERO
+                };
+                let quiet_since = state.quiet_since();
                 (
-                    state.quiet_since().map(|since| since + quiet),
+                    quiet_since.map(|since| (since + quiet).max(first_write_by)),
                     idle.map(|since| since + quiet),
                 )
             };

@@ -104,7 +104,7 @@ async fn an_operator_with_kopf_is_explored() {
     let scenario = "
 steps: [{apply: site.yaml}]
 quiet: 3s
-patience: 8s
+patience: 20s
 perturbations: [crash-after-write]
 ";
     let Some(found) = explore_twins(Operator::PythonClient("kopf_site.py"), scenario).await else {
