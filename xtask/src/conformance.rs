@@ -5,14 +5,12 @@ use std::path::{Path, PathBuf};
 use crate::flags::Conformance;
 use crate::one_test::OneTest;
 
-const TEST: OneTest = OneTest {
-    package: "steersman-apiserver",
-    test: "golden::conformance::conformance",
-};
-const PROTOBUF_TEST: OneTest = OneTest {
-    package: "steersman-protobuf",
-    test: "golden::recorded_objects_are_equal_in_both_encodings",
-};
+const TEST: OneTest =
+    OneTest::integration("steersman-apiserver", "golden::conformance::conformance");
+const PROTOBUF_TEST: OneTest = OneTest::integration(
+    "steersman-protobuf",
+    "golden::recorded_objects_are_equal_in_both_encodings",
+);
 /// The variable that makes the test run, and the prefix of the variables with its settings.
 const RUN: &str = "STEERSMAN_CONFORMANCE";
 

@@ -6,10 +6,7 @@ use crate::conformance::absolute;
 use crate::flags::Corpus;
 use crate::one_test::OneTest;
 
-const TEST: OneTest = OneTest {
-    package: "steersman-apiserver",
-    test: "golden::corpus::corpus",
-};
+const TEST: OneTest = OneTest::integration("steersman-apiserver", "golden::corpus::corpus");
 /// The variable with the folder, which makes the test run.
 const FOLDER: &str = "STEERSMAN_CORPUS";
 

@@ -129,6 +129,10 @@ pub(crate) enum Worlds {
     Writes,
     /// Replicas of one operator with leader election.
     Leaders,
+    /// Replicas of one operator that share the work.
+    Shards,
+    /// The membership of such replicas alone.
+    Members,
     /// Controllers with failing reconciles.
     Controllers,
 }

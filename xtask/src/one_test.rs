@@ -1,4 +1,4 @@
-//! Runs an integration test that implements a chore and takes its settings from the environment.
+//! Runs a test that implements a chore and takes its settings from the environment.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,35 @@ use cargo_metadata::Message;
 
 type Variables = Vec<(String, OsString)>;
 
-/// A test in the binary `it` of a package.
+/// A test of a package.
 pub(crate) struct OneTest {
-    pub(crate) package: &'static str,
-    pub(crate) test: &'static str,
+    package: &'static str,
+    test: &'static str,
+    /// Cargo's option for the binary of the test.
+    binary: &'static [&'static str],
 }
 
 impl OneTest {
+    /// Returns a test in the binary `it` of a package.
+    pub(crate) const fn integration(package: &'static str, test: &'static str) -> Self {
+        let binary = &["--test", "it"];
+        Self {
+            package,
+            test,
+            binary,
+        }
+    }
+
+    /// Returns a test beside the code of a package.
+    pub(crate) const fn unit(package: &'static str, test: &'static str) -> Self {
+        let binary = &["--lib"];
+        Self {
+            package,
+            test,
+            binary,
+        }
+    }
+
     /// Runs the test with the given environment variables. The error of a failed test is `failure`, because the test
     /// prints the reason itself.
     pub(crate) fn run(
@@ -76,13 +98,13 @@ impl OneTest {
         ))
     }
 
-    /// Builds the integration tests of the package. Returns the path of the binary and the folder of
+    /// Builds the binary of the test. Returns the path of the binary and the folder of
     /// the package, in which cargo runs tests.
     fn build(&self, root: &Path) -> Result<(PathBuf, PathBuf), String> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let built = Command::new(cargo)
             .args(["test", "--quiet", "--no-run", "-p", self.package])
-            .args(["--test", "it"])
+            .args(self.binary)
             .args(["--message-format", "json-render-diagnostics"])
             .current_dir(root)
             .stderr(Stdio::inherit())
@@ -91,7 +113,8 @@ impl OneTest {
         let mut found = None;
         for message in Message::parse_stream(&built.stdout[..]) {
             if let Ok(Message::CompilerArtifact(artifact)) = message
-                && artifact.target.name == "it"
+                && artifact.profile.test
+                && artifact.executable.is_some()
             {
                 let folder = artifact.manifest_path.parent();
                 let folder = folder.map_or_else(|| root.to_owned(), |at| at.into());

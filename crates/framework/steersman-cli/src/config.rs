@@ -340,7 +340,7 @@ impl<T> Config<T> {
         let flags = &self.flags;
         let lease = flags.leader_election_id.as_deref().unwrap_or(name);
         let by = flags.shard_by.unwrap_or_default();
-        let mut shards = Shards::by(format!("{lease}-shards"), by);
+        let mut shards = Shards::new(format!("{lease}-shards"), by);
         if let Some(namespace) = &flags.leader_election_namespace {
             shards = shards.in_namespace(namespace);
         }

@@ -102,7 +102,7 @@ pub(crate) struct SettingFlags {
     /// Share the work: each replica caches and reconciles a part of all objects
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub(crate) shards: Option<bool>,
-    /// What decides the replica of an object: namespace, or namespace-on-server for a server that filters lists and watches by shard
+    /// What decides the replica of an object: namespace, name (with the namespace), or namespace-on-server for a server that filters lists and watches by shard
     #[arg(long, value_name = "WHAT", value_parser = parse_shard_by)]
     pub(crate) shard_by: Option<ShardBy>,
     /// How many requests each controller reconciles at the same time, unless its code says otherwise
@@ -171,7 +171,8 @@ fn parse_shard_by(text: &str) -> Result<ShardBy, String> {
     match text.trim() {
         "namespace" => Ok(ShardBy::Namespace),
         "namespace-on-server" => Ok(ShardBy::NamespaceOnServer),
-        _ => Err("it is namespace or namespace-on-server".to_owned()),
+        "name" => Ok(ShardBy::Name),
+        _ => Err("it is namespace, name or namespace-on-server".to_owned()),
     }
 }
 

@@ -139,7 +139,7 @@ impl Core {
             }),
             relists: watch::Sender::new(0),
             activity_due: Mutex::new(None),
-            slots: InformerSlots::of(&options),
+            slots: InformerSlots::of(&options, &kind),
             loaded: watch::Sender::default(),
             name: kind.qualified_plural(),
             kind,

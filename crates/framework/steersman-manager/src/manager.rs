@@ -16,7 +16,6 @@ use steersman_controller::{
 };
 use steersman_events::{EventPublisher, EventRecorder};
 use steersman_lease::Elector;
-use steersman_shards::ShardMember;
 use tokio::sync::Notify;
 
 use crate::cluster::Cluster;
@@ -28,7 +27,6 @@ use crate::monitor::{Monitor, RunStage, WatchedKinds};
 use crate::options::ManagerOptions;
 use crate::order::Group;
 use crate::runnable::{ErasedRunnable, Runnable, from_fn};
-use crate::shard_membership::ShardMembership;
 use crate::shutdown::Shutdown;
 use crate::supervision::Supervision;
 use crate::supervisor::campaign::{ManagerElection, RECORDER};
@@ -37,6 +35,7 @@ use crate::tasks::RunnableTasks;
 
 mod serving;
 mod leadership;
+mod sharing;
 mod life_of_definitions;
 mod other_clusters;
 
@@ -224,15 +223,6 @@ impl Manager {
             recent.map(move |reconcile| (name.clone(), reconcile))
         });
         recent.collect()
-    }
-
-    /// Adds the membership in the group that shares the work.
-    pub(crate) fn add_member(&self, member: ShardMember) -> Result<(), Error> {
-        self.add(ShardMembership {
-            member,
-            cache: self.cache().clone(),
-            client: self.client().clone(),
-        })
     }
 
     pub(crate) fn election(&self) -> &ManagerElection {

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use steersman_cache::Cache;
 use steersman_cache::internal::CacheInternals as _;
 use steersman_client::Client;
-use steersman_object::SlotSet;
-use steersman_shards::ShardMember;
+use steersman_events::EventRecorder;
+use steersman_object::{ObjectKey, ShardSlot, SlotSet};
+use steersman_shards::{ShardMember, ShardStatus};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
@@ -20,11 +23,28 @@ const LAST_WRITES: Duration = Duration::from_secs(5);
 /// The pause between two looks at the slots that the caches still hold.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
+/// The name under which Events about the shards are recorded.
+pub(crate) const RECORDER: &str = "shards";
+
+/// The reason and the action of these Events.
+const REASON: &str = "ShardsMoved";
+const ACTION: &str = "MoveShards";
+
 /// Holds the shards of this replica from before the caches start until after the controllers have ended.
 pub(crate) struct ShardMembership {
     pub(crate) member: ShardMember,
     pub(crate) cache: Cache,
     pub(crate) client: Client,
+    pub(crate) recorder: EventRecorder,
+}
+
+/// Records an Event for each move of slots to and from this replica.
+struct RecordedMoves {
+    group: ObjectKey,
+    status: watch::Receiver<ShardStatus>,
+    recorder: EventRecorder,
+    /// The slots of this replica at the last record.
+    owned: SlotSet,
 }
 
 impl Runnable for ShardMembership {
@@ -52,13 +72,17 @@ impl Runnable for ShardMembership {
             let cache = self.cache.clone();
             async move { cache.wait_for_shards(&slots).await }
         };
-        let mut status = self.member.status();
-        let ended = async { while status.changed().await.is_ok() {} };
+        let mut moves = RecordedMoves {
+            group: self.member.group().clone(),
+            status: self.member.status(),
+            recorder: self.recorder,
+            owned: SlotSet::EMPTY,
+        };
         tokio::select! {
             biased;
             () = context.cancelled() => {}
             // The membership ends only when it is told to, or by a panic.
-            () = ended => return Err("the membership in the group of the shards has ended".into()),
+            () = moves.follow() => return Err("the membership in the group of the shards has ended".into()),
             () = gate.keep_loaded(release, load) => {}
         }
         // SHARD-1: a write outlives the reconcile that sent it.
@@ -75,6 +99,41 @@ impl Runnable for ShardMembership {
                 "the shards of this replica were not released in time: others wait for the expiry of its Lease"
             );
         }
+        moves.record();
         Ok(())
+    }
+}
+
+impl RecordedMoves {
+    /// Ends with the membership.
+    async fn follow(&mut self) {
+        while self.status.changed().await.is_ok() {
+            self.record();
+        }
+    }
+
+    fn record(&mut self) {
+        let status = self.status.borrow_and_update().clone();
+        let gained = status.owned.difference(&self.owned).len();
+        let released = self.owned.difference(&status.owned).len();
+        self.owned = status.owned;
+        if gained == 0 && released == 0 {
+            return;
+        }
+        let mut lease = Lease {
+            metadata: self.group.to_meta(),
+            ..Lease::default()
+        };
+        // `kubectl describe` selects Events by the uid.
+        lease.metadata.uid = status.group_uid;
+        let note = format_args!(
+            "{} gained {gained} and released {released} of {} slots, and owns {}: generation {}, {} members",
+            status.member,
+            ShardSlot::COUNT,
+            status.owned.len(),
+            status.generation,
+            status.members.len(),
+        );
+        self.recorder.normal(&lease, REASON, ACTION, note);
     }
 }

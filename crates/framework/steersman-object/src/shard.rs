@@ -14,8 +14,9 @@ pub struct ShardSlot(u8);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SlotSet([u64; 4]);
 
-/// What is hashed of an object, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+/// What is hashed of an object, and how. All of it follows from the object's key, because a read, a request and a delete
+/// have only the key. The kind is not hashed, so that objects with equal keys of different kinds are in one slot.
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub enum ShardBy {
     /// The namespace, hashed so that similar names spread evenly. Objects of a namespace are in one slot. A
@@ -25,6 +26,11 @@ pub enum ShardBy {
     /// The namespace, hashed as an API server with `shardSelector` hashes it (KEP-5866), so that the server sends only
     /// the objects of a shard. Names that differ only in their last two characters are mostly in one slot.
     NamespaceOnServer,
+    /// The namespace and the name: objects of a namespace spread over all slots.
+    Name,
+    /// The text that a function makes of the key, hashed so that similar texts spread evenly. All replicas must have the
+    /// same function.
+    Key(fn(&ObjectKey) -> String),
 }
 
 /// A text that is no set of slots.
@@ -60,30 +66,60 @@ impl fmt::Display for ShardSlot {
     }
 }
 
+/// Functions are equal if they are the same one.
+impl PartialEq for ShardBy {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Key(one), Self::Key(other)) => std::ptr::fn_addr_eq(*one, *other),
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+}
+
+impl Eq for ShardBy {}
+
 impl ShardBy {
     /// Returns the slot of the object with this key.
     pub fn slot_of(self, key: &ObjectKey) -> ShardSlot {
-        let text = key.namespace().unwrap_or(key.name());
-        let hash = fnv1a(text);
+        let namespace = || fnv1a(FNV_START, key.namespace().unwrap_or(key.name()));
         ShardSlot::of_hash(match self {
-            Self::Namespace => spread(hash),
-            Self::NamespaceOnServer => hash,
+            Self::NamespaceOnServer => namespace(),
+            Self::Namespace => spread(namespace()),
+            Self::Name => {
+                let prefix = key.namespace().map_or(FNV_START, |namespace| {
+                    fnv1a(fnv1a(FNV_START, namespace), "/")
+                });
+                spread(fnv1a(prefix, key.name()))
+            }
+            Self::Key(text) => spread(fnv1a(FNV_START, &text(key))),
         })
     }
 
     /// Returns the `shardSelector` with which a server sends the objects in `slots`; `None` if no selector does that: by
-    /// this hash, for all slots or none, or for cluster-scoped objects. It has at most 16 ranges, so that a URL can hold
-    /// it, and may select slots between those of `slots`.
+    /// this hash, for all slots or none, or for cluster-scoped objects. It may select [more](Self::selected).
     pub fn selector(self, slots: &SlotSet, is_namespaced: bool) -> Option<String> {
-        if self == Self::Namespace || !is_namespaced || slots.is_empty() || *slots == SlotSet::ALL {
-            return None;
-        }
-        let ranges = few(slots.ranges()).into_iter().map(|range| {
+        let selected = self.selected(slots, is_namespaced)?;
+        let ranges = selected.ranges().into_iter().map(|range| {
             let start = u64::from(range.start().0) << 56;
             let end = (u128::from(range.end().0) + 1) << 56;
             format!("shardRange(object.metadata.namespace, '{start:#018x}', '{end:#018x}')")
         });
         Some(ranges.collect::<Vec<_>>().join(" || "))
+    }
+
+    /// Returns the slots that [`selector`](Self::selector) selects: `slots`, and some between them, so that the selector has
+    /// at most 16 ranges, and a URL can hold it.
+    pub fn selected(self, slots: &SlotSet, is_namespaced: bool) -> Option<SlotSet> {
+        let is_known_to_server = self == Self::NamespaceOnServer && is_namespaced;
+        if !is_known_to_server || slots.is_empty() || *slots == SlotSet::ALL {
+            return None;
+        }
+        let ranges = few(slots.ranges()).into_iter();
+        Some(
+            ranges
+                .flat_map(|range| (range.start().0..=range.end().0).map(ShardSlot))
+                .collect(),
+        )
     }
 }
 
@@ -248,10 +284,13 @@ fn place(slot: ShardSlot) -> (usize, u64) {
     (usize::from(slot.0 >> 6), 1 << (slot.0 & 63))
 }
 
-/// Returns the 64-bit FNV-1a hash (Fowler, Noll, Vo), which KEP-5866 names.
-fn fnv1a(text: &str) -> u64 {
+/// The FNV-1a hash of no text.
+const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// Continues the 64-bit FNV-1a hash (Fowler, Noll, Vo), which KEP-5866 names, of a text with a further text.
+fn fnv1a(hash: u64, text: &str) -> u64 {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, mix)
+    text.bytes().fold(hash, mix)
 }
 
 /// Spreads a hash, so that each of its bits changes the top bits: the finalizer of MurmurHash3 (Appleby). FNV-1a alone
@@ -295,9 +334,32 @@ mod tests {
     // The vectors of the reference implementation of FNV (Noll).
     #[test]
     fn the_hash_is_that_of_the_server() {
-        assert_eq!(fnv1a(""), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(fnv1a("a"), 0xaf63_dc4c_8601_ec8c);
-        assert_eq!(fnv1a("foobar"), 0x8594_4171_f739_67e8);
+        let hash = |text| fnv1a(FNV_START, text);
+        assert_eq!(hash(""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(hash("a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(hash("foobar"), 0x8594_4171_f739_67e8);
+        assert_eq!(fnv1a(hash("foo"), "bar"), hash("foobar"));
+    }
+
+    #[test]
+    fn names_spread_over_the_slots_and_a_function_joins_them() {
+        let site = |number: i32| ObjectKey::namespaced("shop", format!("site-{number:04}"));
+        let slots = |by: ShardBy| -> usize {
+            let slots: SlotSet = (0..1_000).map(|number| by.slot_of(&site(number))).collect();
+            slots.len()
+        };
+        assert!(slots(ShardBy::Name) > 240);
+        // The prefix of the name, as a tenant.
+        let tenant = |key: &ObjectKey| key.name().chars().take(8).collect::<String>();
+        assert!((80..=100).contains(&slots(ShardBy::Key(tenant))));
+    }
+
+    #[test]
+    fn a_name_counts_with_its_namespace() {
+        let whole = ShardBy::Key(|key| key.to_string());
+        for key in [in_namespace("shop"), ObjectKey::cluster_scoped("shop")] {
+            assert_eq!(ShardBy::Name.slot_of(&key), whole.slot_of(&key));
+        }
     }
 
     #[test]
@@ -314,6 +376,7 @@ mod tests {
             (by, SlotSet::EMPTY, true),
             (by, slots, false),
             (ShardBy::Namespace, slots, true),
+            (ShardBy::Name, slots, true),
         ] {
             assert_eq!(by.selector(&slots, is_namespaced), None);
         }
@@ -323,13 +386,10 @@ mod tests {
     fn a_selector_of_many_ranges_selects_more() {
         let even = (0..=127).map(|half| ShardSlot::new(half * 2));
         let slots: SlotSet = even.collect();
-        let text = ShardBy::NamespaceOnServer.selector(&slots, true).unwrap();
+        let by = ShardBy::NamespaceOnServer;
+        let text = by.selector(&slots, true).unwrap();
         assert_eq!(text.matches("shardRange").count(), MOST_RANGES);
-        let joined: SlotSet = few(slots.ranges())
-            .into_iter()
-            .flat_map(|range| (range.start().0..=range.end().0).map(ShardSlot))
-            .collect();
-        assert!(joined.is_superset(&slots));
+        assert!(by.selected(&slots, true).unwrap().is_superset(&slots));
     }
 
     #[test]

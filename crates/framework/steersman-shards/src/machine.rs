@@ -273,6 +273,7 @@ impl MemberMachine {
             ..ShardStatus::default()
         };
         let group = self.snapshot.group.as_ref();
+        status.group_uid = group.map(|group| group.uid.clone());
         let Some((uid, Ok(assignment))) = group.map(|group| (&group.uid, &group.assignment)) else {
             return status;
         };

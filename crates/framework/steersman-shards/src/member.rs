@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use steersman_api::{ClientConfig, ProblemLog};
+use steersman_object::ObjectKey;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
@@ -66,6 +67,11 @@ impl ShardMember {
     /// Returns the gate of the slots of this replica.
     pub fn gate(&self) -> ShardGate {
         self.gate.clone()
+    }
+
+    /// Returns the key of the Lease of the group.
+    pub fn group(&self) -> &ObjectKey {
+        &self.options.group
     }
 
     /// Returns the state of the membership, with its changes.

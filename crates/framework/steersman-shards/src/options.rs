@@ -54,11 +54,35 @@ impl Shards {
     /// Makes the options of a group of members that share all objects by their namespace, see [`ShardBy::Namespace`]. Only
     /// the replicas of one operator use the name of the group, which is that of a Lease.
     pub fn by_namespace(group: impl Into<String>) -> Self {
-        Self::by(group, ShardBy::Namespace)
+        Self::new(group, ShardBy::Namespace)
+    }
+
+    /// Makes the options of a group of members that share all objects by their namespace and name, see
+    /// [`ShardBy::Name`], also those of one namespace. Children with the name of their owner are in its shard; others may
+    /// be in that of another replica.
+    pub fn by_name(group: impl Into<String>) -> Self {
+        Self::new(group, ShardBy::Name)
+    }
+
+    /// Makes the options of a group of members that share all objects by the text that a function makes of an object's
+    /// key: objects with equal texts are in one shard. All members must have the same function.
+    ///
+    /// ```
+    /// use steersman_object::ObjectKey;
+    /// use steersman_shards::Shards;
+    ///
+    /// // The namespaces shop-blue and shop-green are in one shard.
+    /// let shards = Shards::by("website-operator", |key: &ObjectKey| {
+    ///     let namespace = key.namespace().unwrap_or(key.name());
+    ///     namespace.split('-').next().unwrap_or_default().to_owned()
+    /// });
+    /// ```
+    pub fn by(group: impl Into<String>, text: fn(&ObjectKey) -> String) -> Self {
+        Self::new(group, ShardBy::Key(text))
     }
 
     /// Makes the options of a group of members that share all objects as `by` says.
-    pub fn by(group: impl Into<String>, by: ShardBy) -> Self {
+    pub fn new(group: impl Into<String>, by: ShardBy) -> Self {
         Self {
             group: group.into(),
             by,

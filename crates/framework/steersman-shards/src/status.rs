@@ -6,8 +6,10 @@ use steersman_object::SlotSet;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShardStatus {
-    /// The name of the group.
+    /// The name of the group, which is that of its Lease.
     pub group: String,
+    /// The uid of the Lease of the group; `None` before it was listed.
+    pub group_uid: Option<String>,
     /// The name of this member, which is that of its Lease.
     pub member: String,
     /// The members that can own slots, in order; the first one assigns.

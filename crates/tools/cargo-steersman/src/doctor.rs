@@ -7,6 +7,7 @@ mod own_definitions;
 mod permissions;
 mod webhook_setup;
 mod election;
+mod shards;
 mod objects;
 mod workload;
 mod own_certificates;

@@ -80,6 +80,33 @@ fn scale(server: &ApiServer, replicas: i32) {
     }
 }
 
+#[test]
+fn a_server_accepts_the_manifest_of_sharded_replicas() {
+    let server = ApiServer::new();
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "websites-system"},
+    });
+    server.create(namespace).unwrap();
+    let manifest = include_str!("../../manifests/sharded.yaml");
+    for document in manifest.split("\n---\n") {
+        let object: serde_json::Value = serde_saphyr::from_str(document).unwrap();
+        let stored = server.create(object.clone()).unwrap();
+        let (kept, given) = (&stored["spec"], &object["spec"]);
+        for field in ["behavior", "metrics", "strategy"] {
+            let is_kept = given[field].is_null() || !kept[field].is_null();
+            assert!(is_kept, "{field} of {kept}");
+        }
+    }
+    let autoscalers = server.list("horizontalpodautoscalers.autoscaling", "websites-system");
+    assert_eq!(
+        autoscalers[0]["spec"]["scaleTargetRef"]["name"],
+        "website-operator"
+    );
+    let deployments = server.list("deployments.apps", "websites-system");
+    let container = &deployments[0]["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["args"][0], "--shards");
+}
+
 /// The leases are of 3 s, 2 s and 0.5 s.
 #[tokio::test]
 async fn the_others_serve_the_websites_of_a_killed_replica() {

@@ -39,11 +39,12 @@ impl Ingest for Ingester {
 
     /// SHARD-5: only objects in followed slots are ingested.
     fn accepts(&self, key: &ObjectKey) -> bool {
-        let is_followed = self.slots.as_ref().is_none_or(|slots| slots.follows(key));
-        if !is_followed {
-            self.counters.foreign();
-        }
-        is_followed
+        let Some(slots) = self.slots.as_ref().filter(|slots| !slots.follows(key)) else {
+            return true;
+        };
+        self.counters.foreign();
+        slots.note_foreign(key);
+        false
     }
 }
 
@@ -91,8 +92,7 @@ impl ReflectorHost for CoreHost {
     }
 
     fn shard_selector(&self, slots: &SlotSet) -> Option<String> {
-        let filter = self.core.options.shards.as_ref()?;
-        filter.by.selector(slots, self.core.kind.is_namespaced())
+        self.core.slots.as_ref()?.ask(slots)
     }
 
     fn relists(&self) -> u64 {

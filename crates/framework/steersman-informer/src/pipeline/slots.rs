@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use steersman_object::{ObjectKey, SlotSet};
+use steersman_object::{Kind, ObjectKey, SlotSet};
 use tokio::sync::watch;
+use tracing::warn;
 
 use super::{Core, StoreWriter};
 use crate::error::Error;
@@ -20,13 +21,58 @@ use crate::store::StoreChange;
 pub(super) struct InformerSlots {
     filter: ShardFilter,
     ledger: Mutex<SlotLedger>,
+    kind: Kind,
+    asked: Mutex<AskedSlots>,
+}
+
+/// The slots of which the server was asked for the objects.
+#[derive(Default)]
+struct AskedSlots {
+    slots: SlotSet,
+    /// Whether the log says that the server sends the objects of other slots, too.
+    is_logged: bool,
+}
+
+impl AskedSlots {
+    /// Records a request for the objects of the selected slots; `None` for all objects.
+    fn ask(&mut self, selected: Option<SlotSet>) {
+        self.slots = self.slots.union(&selected.unwrap_or(SlotSet::ALL));
+    }
+
+    /// Returns whether an object that arrived is the first one that the server was not asked for.
+    fn is_unasked_for(&mut self, is_asked: impl FnOnce(&SlotSet) -> bool) -> bool {
+        let is_first = !self.is_logged && !is_asked(&self.slots);
+        self.is_logged |= is_first;
+        is_first
+    }
 }
 
 impl InformerSlots {
-    pub(super) fn of(options: &InformerOptions) -> Option<Arc<Self>> {
-        let filter = options.shards.clone()?;
-        let ledger = Mutex::new(SlotLedger::new());
-        Some(Arc::new(Self { filter, ledger }))
+    pub(super) fn of(options: &InformerOptions, kind: &Kind) -> Option<Arc<Self>> {
+        Some(Arc::new(Self {
+            filter: options.shards.clone()?,
+            ledger: Mutex::new(SlotLedger::new()),
+            kind: kind.clone(),
+            asked: Mutex::default(),
+        }))
+    }
+
+    /// Returns the `shardSelector` for the objects of these slots, which are asked for from now on; `None` for all objects.
+    pub(super) fn ask(&self, slots: &SlotSet) -> Option<String> {
+        let (by, is_namespaced) = (self.filter.by, self.kind.is_namespaced());
+        self.asked.lock().ask(by.selected(slots, is_namespaced));
+        by.selector(slots, is_namespaced)
+    }
+
+    /// Logs the first object that shows that the server sends what it was not asked for.
+    pub(super) fn note_foreign(&self, key: &ObjectKey) {
+        let is_asked = |slots: &SlotSet| self.filter.selects(slots, key);
+        if self.asked.lock().is_unasked_for(is_asked) {
+            warn!(
+                kind = self.kind.qualified_plural(),
+                "the API server does not know shardSelector (KEP-5866) and sends the objects of all shards: this replica drops those of others itself"
+            );
+        }
     }
 
     /// Locks the ledger, with the slots that are wanted now.
@@ -166,5 +212,29 @@ pub(super) async fn release_lost_slots(core: &Core) {
         if wanted.changed().await.is_err() {
             return std::future::pending().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steersman_object::ShardSlot;
+
+    use super::*;
+
+    #[test]
+    fn an_object_that_the_server_was_not_asked_for_is_reported_once() {
+        let unasked = |asked: &mut AskedSlots, slot| {
+            asked.is_unasked_for(|slots| slots.contains(ShardSlot::new(slot)))
+        };
+        let mut asked = AskedSlots::default();
+        asked.ask(Some("1-2".parse().unwrap()));
+        asked.ask(Some("2-3".parse().unwrap()));
+        // The watch of the first request may still deliver.
+        assert!(!unasked(&mut asked, 1));
+        assert!(unasked(&mut asked, 4));
+        assert!(!unasked(&mut asked, 5));
+        let mut asked = AskedSlots::default();
+        asked.ask(None);
+        assert!(!unasked(&mut asked, 4));
     }
 }

@@ -5,7 +5,7 @@
 //! bounded time. `cargo xtask seeds --of leaders` runs any number of worlds, or one world again.
 
 mod ledger;
-mod plan;
+pub(crate) mod plan;
 
 use std::time::Duration;
 

@@ -1,8 +1,10 @@
 //! Replicas that share the work: each object is reconciled by one replica at a time, and none is forgotten.
 
+mod old_server;
 mod processes;
+mod seeds;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ use steersman_object::{ListOptions, ObjectKey, ShardBy};
 use steersman_shards::Shards;
 use tokio::time::{Instant, sleep};
 
+use self::old_server::OldServer;
 use crate::world::{Started, soon, start};
 
 /// The number of namespaces of a world, each with one ConfigMap.
@@ -38,6 +41,10 @@ struct LedgerState {
     last: BTreeMap<ObjectKey, (String, String)>,
     /// The objects that two replicas reconciled at once, which none may be.
     twice: BTreeSet<ObjectKey>,
+    /// The changes of each object that no reconcile has seen: the number in its data, and its time.
+    unseen: BTreeMap<ObjectKey, VecDeque<(u64, Instant)>>,
+    /// The longest time from a change to the end of a reconcile that has seen it.
+    delay: Duration,
 }
 
 /// Removes a reconcile from the ledger at its end, even if it is dropped.
@@ -70,9 +77,26 @@ impl Reconciler for Recorded {
         sleep(Duration::from_millis(20)).await;
         let found = ctx.client().get_opt::<ConfigMap>(&request.key).await?;
         let data = found.and_then(|found| found.data.as_ref()?.get("a").cloned());
-        let seen = (self.replica.clone(), data.unwrap_or_default());
-        self.ledger.0.lock().last.insert(request.key.clone(), seen);
+        let data = data.unwrap_or_default();
+        let mut state = self.ledger.0.lock();
+        state.note_seen(&request.key, &data);
+        let seen = (self.replica.clone(), data);
+        state.last.insert(request.key.clone(), seen);
         Ok(Action::done())
+    }
+}
+
+impl LedgerState {
+    fn note_seen(&mut self, key: &ObjectKey, data: &str) {
+        let (Ok(seen), Some(unseen)) = (data.parse::<u64>(), self.unseen.get_mut(key)) else {
+            return;
+        };
+        while let Some((number, at)) = unseen.front()
+            && *number <= seen
+        {
+            self.delay = self.delay.max(at.elapsed());
+            unseen.pop_front();
+        }
     }
 }
 
@@ -89,6 +113,13 @@ impl Ledger {
             *counts.entry(replica.clone()).or_default() += 1;
         }
         counts
+    }
+
+    /// Returns the data of an object that its last reconcile saw.
+    fn data(&self, number: usize) -> String {
+        let state = self.0.lock();
+        let seen = state.last.get(&key(number));
+        seen.map_or_else(String::new, |(_, data)| data.clone())
     }
 
     fn has_all(&self) -> bool {
@@ -114,6 +145,10 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) -> Duration {
     began.elapsed()
 }
 
+fn key(number: usize) -> ObjectKey {
+    ObjectKey::namespaced(format!("tenant-{number:04}"), "one")
+}
+
 fn object(number: usize, data: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap", "data": {"a": data},
@@ -133,15 +168,16 @@ fn world() -> (ApiServer, Ledger) {
     (server, Ledger::default())
 }
 
-fn replica(server: &ApiServer, name: &str, shards: Shards) -> ManagerBuilder {
+fn replica(server: &ApiServer, name: &str, shards: Shards, seed: u64) -> ManagerBuilder {
     let client_config = ClientConfig::in_process(server.service(), "default").user_agent(name, "1");
     Manager::builder(client_config)
         .cache(CacheOptions::new().seed(7))
-        .shards(
-            shards
-                .on_callers_runtime()
-                .seed(u64::from(name.as_bytes()[0])),
-        )
+        .shards(shards.on_callers_runtime().seed(seed))
+}
+
+fn by_namespace(server: &ApiServer, name: &str) -> ManagerBuilder {
+    let seed = u64::from(name.as_bytes()[0]);
+    replica(server, name, Shards::by_namespace("shop"), seed)
 }
 
 fn start_of(builder: ManagerBuilder, name: &str, ledger: &Ledger) -> (Manager, Started) {
@@ -150,18 +186,17 @@ fn start_of(builder: ManagerBuilder, name: &str, ledger: &Ledger) -> (Manager, S
         ledger: ledger.clone(),
         replica: name.to_owned(),
     };
-    let controller = Controller::builder::<ConfigMap>().build(recorded).unwrap();
+    let controller = Controller::builder::<ConfigMap>()
+        .max_concurrent_reconciles(4)
+        .build(recorded)
+        .unwrap();
     manager.add_controller(controller).unwrap();
     let started = start(&manager);
     (manager, started)
 }
 
 fn start_replica(server: &ApiServer, name: &str, ledger: &Ledger) -> (Manager, Started) {
-    start_of(
-        replica(server, name, Shards::by_namespace("shop")),
-        name,
-        ledger,
-    )
+    start_of(by_namespace(server, name), name, ledger)
 }
 
 /// Returns the number of ConfigMaps in the cache of a replica.
@@ -190,10 +225,14 @@ async fn settled(managers: &[&Manager]) {
     .await;
 }
 
-/// Starts two replicas, and waits until each has its part.
+/// Starts two replicas, and waits until each has its part and has reconciled it.
 async fn start_two(server: &ApiServer, ledger: &Ledger) -> [(Manager, Started); 2] {
     let both = ["a", "b"].map(|name| start_replica(server, name, ledger));
     settled(&both.each_ref().map(|(manager, _)| manager)).await;
+    until("all are reconciled", async || {
+        ledger.has_all() && ledger.0.lock().running.is_empty()
+    })
+    .await;
     both
 }
 
@@ -214,6 +253,57 @@ async fn three_replicas_share_all_objects() {
     let replicas_of_second = ledger.replicas();
     assert_eq!(replicas_of_second.len(), 3, "{replicas_of_second:?}");
     for (_, started) in replicas {
+        started.stop().await.unwrap();
+    }
+    ledger.assert_none_twice();
+}
+
+/// Changes one object after the other, 200 in each second.
+async fn keep_changing(server: &ApiServer, ledger: &Ledger) {
+    for change in 1_u64.. {
+        let number = change as usize % NAMESPACES;
+        {
+            let mut state = ledger.0.lock();
+            let unseen = state.unseen.entry(key(number)).or_default();
+            unseen.push_back((change, Instant::now()));
+        }
+        let changed = object(number, &change.to_string());
+        server.update("configmaps", changed).unwrap();
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+// SHARD-1, SHARD-2
+#[tokio::test(start_paused = true)]
+async fn a_rolling_update_under_changes_delays_none_by_more_than_five_seconds() {
+    let (server, ledger) = world();
+    let mut running: VecDeque<(Manager, Started)> = ["a", "b", "c", "d"]
+        .map(|name| start_replica(&server, name, &ledger))
+        .into();
+    let managers = |running: &VecDeque<(Manager, Started)>| -> Vec<Manager> {
+        running.iter().map(|(manager, _)| manager.clone()).collect()
+    };
+    settled(&managers(&running).iter().collect::<Vec<_>>()).await;
+    let changes = {
+        let (server, ledger) = (server.clone(), ledger.clone());
+        tokio::spawn(async move { keep_changing(&server, &ledger).await })
+    };
+    for name in ["e", "f", "g", "h"] {
+        // As a Deployment does with maxSurge 1: the new replica is ready when it has its part.
+        running.push_back(start_replica(&server, name, &ledger));
+        settled(&managers(&running).iter().collect::<Vec<_>>()).await;
+        let (_, old) = running.pop_front().unwrap();
+        old.stop().await.unwrap();
+        sleep(Duration::from_secs(3)).await;
+    }
+    changes.abort();
+    until("each change is seen", async || {
+        ledger.0.lock().unseen.values().all(VecDeque::is_empty)
+    })
+    .await;
+    let delay = ledger.0.lock().delay;
+    assert!(delay <= Duration::from_secs(5), "{delay:?}");
+    for (_, started) in running {
         started.stop().await.unwrap();
     }
     ledger.assert_none_twice();
@@ -295,26 +385,40 @@ async fn a_replica_that_cannot_renew_stops_before_another_one_works() {
     ledger.assert_none_twice();
 }
 
+// SHARD-8
 #[tokio::test(start_paused = true)]
-async fn a_server_with_the_feature_sends_only_the_objects_of_the_shards() {
-    let (server, ledger) = world();
-    let shards = || Shards::by("shop", ShardBy::NamespaceOnServer);
-    let a = start_of(replica(&server, "a", shards()), "a", &ledger);
-    let b = start_of(replica(&server, "b", shards()), "b", &ledger);
-    let both = [&a.0, &b.0];
-    until("each object is in one cache", async || {
-        let counts = all_cached(&both).await;
-        counts.iter().sum::<usize>() == NAMESPACES && ledger.has_all()
-    })
-    .await;
-    let selected = |request: &steersman_apiserver::faults::RequestRecord| {
-        request.is_for("configmaps") && request.parameter("shardSelector").is_some()
-    };
-    assert!(server.requests().count(selected) > 0);
-    for (_, started) in [a, b] {
-        started.stop().await.unwrap();
+async fn the_parts_are_the_same_whether_the_server_knows_the_selector_or_not() {
+    let mut parts = Vec::new();
+    for is_old in [false, true] {
+        let (server, ledger) = world();
+        let both = ["a", "b"].map(|name| {
+            let client_config = match is_old {
+                true => ClientConfig::in_process(OldServer(server.service()), "default"),
+                false => ClientConfig::in_process(server.service(), "default"),
+            };
+            let shards = Shards::new("shop", ShardBy::NamespaceOnServer).on_callers_runtime();
+            let builder = Manager::builder(client_config)
+                .cache(CacheOptions::new().seed(7))
+                .shards(shards.seed(u64::from(name.as_bytes()[0])));
+            start_of(builder, name, &ledger)
+        });
+        let managers = both.each_ref().map(|(manager, _)| manager);
+        until("each object is in one cache", async || {
+            let counts = all_cached(&managers).await;
+            counts.iter().sum::<usize>() == NAMESPACES && ledger.has_all()
+        })
+        .await;
+        let selected = |request: &steersman_apiserver::faults::RequestRecord| {
+            request.is_for("configmaps") && request.parameter("shardSelector").is_some()
+        };
+        assert_eq!(server.requests().count(selected) > 0, !is_old);
+        parts.push(all_cached(&managers).await);
+        for (_, started) in both {
+            started.stop().await.unwrap();
+        }
+        ledger.assert_none_twice();
     }
-    ledger.assert_none_twice();
+    assert_eq!(parts[0], parts[1]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -323,7 +427,7 @@ async fn a_cached_read_of_an_object_of_another_replica_fails() {
     let [(a, a_started), (b, b_started)] = start_two(&server, &ledger).await;
     let mut foreign = 0;
     for number in 0..NAMESPACES {
-        let key = ObjectKey::namespaced(format!("tenant-{number:04}"), "one");
+        let key = key(number);
         let read = soon(a.client().get::<ConfigMap>(&key)).await;
         let live = soon(a.client().live().get::<ConfigMap>(&key)).await;
         assert!(live.is_ok());
@@ -347,7 +451,7 @@ async fn only_the_leader_runs_other_runnables() {
         let election = steersman_lease::LeaderElection::new("shop-leader")
             .identity(name)
             .on_callers_runtime();
-        let builder = replica(&server, name, Shards::by_namespace("shop"));
+        let builder = by_namespace(&server, name);
         let (manager, started) = start_of(builder.leader_election(election), name, &ledger);
         let leading = leading.clone();
         let runs = runnable::from_fn("only one", Group::LeaderElected, async move |context| {

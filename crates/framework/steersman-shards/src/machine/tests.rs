@@ -12,8 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 // SHARD-1, SHARD-2, SHARD-3
 #[test]
 fn no_two_members_work_on_one_slot_and_each_slot_has_an_owner_at_last() {
-    let again = "STEERSMAN_SEEDS=N..N+1 cargo test -p steersman-shards no_two_members, where N is";
-    seeds::live(0..500, again, |seed| {
+    seeds::live(0..500, "cargo xtask seeds --of members --only", |seed| {
         let mut simulation = Simulation::new(seed);
         simulation.disturb(90 * SECOND);
         simulation.calm(45 * SECOND);

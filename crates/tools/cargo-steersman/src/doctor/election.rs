@@ -1,9 +1,17 @@
 //! Machine: checks the Lease of the leader election.
 
 use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
 use steersman_object::json_text;
 
 use crate::doctor::finding::{DoctorFinding, SeenObject};
+
+/// The last renewal of a Lease, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeaseRenewal {
+    age: i64,
+    limit: i64,
+}
 
 /// The greatest expected difference of two machines' clocks, in seconds.
 const SKEW: i64 = 5;
@@ -28,32 +36,53 @@ pub(crate) fn check_lease(
         Ok(None) => return absent(format!("Lease {name} does not exist")),
         Err(unseen) => return unseen.finding(&format!("Lease {name}")),
     };
-    let time = |field: &str| json_text(&spec[field]).parse::<Timestamp>().ok();
     let holder = json_text(&spec["holderIdentity"]);
-    let (Some(renewed), Some(limit)) = (time("renewTime"), spec["leaseDurationSeconds"].as_i64())
-    else {
+    let Some(renewal) = LeaseRenewal::of(spec, now) else {
         return absent(format!("Lease {name} has no time of a renewal"));
     };
-    let age = now.as_second().saturating_sub(renewed.as_second());
-    let shown = ago(age);
+    let shown = renewal.ago();
     if holder.is_empty() {
         return absent(format!("Lease {name} was released {shown}"));
     }
-    let since = time("acquireTime").map_or_else(String::new, |since| format!(" since {since}"));
+    let since = time_of(spec, "acquireTime");
+    let since = since.map_or_else(String::new, |since| format!(" since {since}"));
     let text = format!("Lease {name} is held by {holder}{since}, renewed {shown}");
-    match age > limit.saturating_add(SKEW) {
-        true => DoctorFinding::problem(format!("{text}, and expired after {limit} s"), ADVICE),
+    match renewal.is_expired() {
+        true => DoctorFinding::problem(
+            format!("{text}, and expired after {} s", renewal.limit),
+            ADVICE,
+        ),
         false => DoctorFinding::good(text),
     }
 }
 
-fn ago(seconds: i64) -> String {
-    match seconds.max(0) {
-        seconds @ ..120 => format!("{seconds} s ago"),
-        seconds @ ..7200 => format!("{} min ago", seconds / 60),
-        seconds @ ..172_800 => format!("{} h ago", seconds / 3600),
-        seconds => format!("{} days ago", seconds / 86400),
+impl LeaseRenewal {
+    /// Reads the `spec` of a Lease; `None` without the time of a renewal or its duration.
+    pub(crate) fn of(spec: &Value, now: Timestamp) -> Option<Self> {
+        let renewed = time_of(spec, "renewTime")?;
+        Some(Self {
+            age: now.as_second().saturating_sub(renewed.as_second()),
+            limit: spec["leaseDurationSeconds"].as_i64()?,
+        })
     }
+
+    pub(crate) fn is_expired(&self) -> bool {
+        self.age > self.limit.saturating_add(SKEW)
+    }
+
+    /// Returns the age as a text, such as `3 min ago`.
+    pub(crate) fn ago(&self) -> String {
+        match self.age.max(0) {
+            seconds @ ..120 => format!("{seconds} s ago"),
+            seconds @ ..7200 => format!("{} min ago", seconds / 60),
+            seconds @ ..172_800 => format!("{} h ago", seconds / 3600),
+            seconds => format!("{} days ago", seconds / 86400),
+        }
+    }
+}
+
+fn time_of(spec: &Value, field: &str) -> Option<Timestamp> {
+    json_text(&spec[field]).parse().ok()
 }
 
 #[cfg(test)]

@@ -31,10 +31,12 @@ use crate::doctor::own_certificates::{check_client, check_mounted, mounted_certi
 use crate::doctor::own_definitions::check_definition;
 use crate::doctor::permissions::{check_permissions, questions};
 use crate::doctor::served_kinds::{check_kinds, needed_kinds, resource};
+use crate::doctor::shards::{GROUP_LABEL, check_filter, check_shards};
 use crate::doctor::target::TargetCluster;
 use crate::doctor::webhook_setup::{WebhookFacts, check_webhooks};
 use crate::doctor::workload::{
     PodFacts, check_conversion_flags, check_deployment, elects, flag_value, has_flag, is_ready,
+    shares,
 };
 
 /// An operator and the cluster in which it is examined.
@@ -86,6 +88,10 @@ impl Examination<'_> {
         let is_elected = elects(&deployment);
         let lease = check_lease(&lease_key.to_string(), &lease, is_elected, self.now);
         sections.push(section("leader election", Findings(vec![lease])));
+        if shares(&deployment) {
+            let shards = self.shards(&lease_key, &deployment).await;
+            sections.push(section("shards", shards));
+        }
         let mut findings = check_deployment(&key, &deployment, &self.pods(&deployment).await);
         if !self.description.converted.is_empty() {
             findings.0.extend(check_conversion_flags(&key, &deployment));
@@ -196,6 +202,25 @@ impl Examination<'_> {
         let account = format!("the account {key}");
         let checked = check_permissions(&account, &grants, &questions, &answers);
         findings.0.extend(checked.0);
+        findings
+    }
+
+    /// Checks the Leases of replicas that share the work. The group has the name and the namespace of the election's Lease.
+    async fn shards(&self, lease_key: &ObjectKey, deployment: &SeenObject) -> Findings {
+        let group = lease_key.sibling(format!("{}-shards", lease_key.name()));
+        let namespace = group.namespace().unwrap_or_default();
+        let of_group = LabelSelector::label(GROUP_LABEL, group.name());
+        let of_group = ListOptions::new().namespace(namespace).labels(of_group);
+        let kind = Kind::of::<Lease>();
+        let leases = self.cluster.selected(kind.clone(), &of_group).await;
+        let mut findings = check_shards(&group, &leases, self.now);
+        let has_leases = leases.is_ok_and(|leases| !leases.is_empty());
+        let by = deployment.as_ref().ok().and_then(Option::as_ref);
+        let by = by.and_then(|deployment| flag_value(deployment, "--shard-by"));
+        if has_leases && by == Some("namespace-on-server") {
+            let filters = self.cluster.filters_shards(kind, namespace).await;
+            findings.0.push(check_filter(&filters));
+        }
         findings
     }
 

@@ -9,10 +9,12 @@ use k8s_openapi::api::authorization::v1::{
 use serde_json::Value;
 use steersman_api::kube_client::core::DynamicObject;
 use steersman_api::kube_client::{self, Client};
-use steersman_api::{Api, ClientConfig, Decoded, Error as RequestError, Mapper, Paging};
+use steersman_api::{
+    Api, ApiListWatch, ClientConfig, Decoded, Error as RequestError, Mapper, PageRequest, Paging,
+};
 use steersman_description::DescribedKind;
 use steersman_manifests::RuleTarget;
-use steersman_object::{Kind, ListOptions, ObjectKey};
+use steersman_object::{Kind, ListOptions, ObjectKey, ShardBy, ShardSlot, SlotSet};
 use tokio::time::timeout;
 
 use crate::doctor::finding::{SeenFact, SeenObject, Unseen, UnseenCause};
@@ -117,6 +119,20 @@ impl TargetCluster {
         let add = |object: Decoded<Value>| found.extend(object.good());
         self.list(kind, list_options, add).await?;
         Ok(found)
+    }
+
+    /// Returns whether the server knows `shardSelector`, by a list of the objects of a namespace, which has some, in a shard
+    /// without this namespace.
+    pub(crate) async fn filters_shards(&self, kind: Kind, namespace: &str) -> SeenFact<bool> {
+        let by = ShardBy::NamespaceOnServer;
+        let own = by.slot_of(&ObjectKey::cluster_scoped(namespace));
+        let other = SlotSet::from_iter([ShardSlot::new(!own.number())]);
+        let mut request = PageRequest::new(Paging::new().page_size(PAGE));
+        request.shard_selector = by.selector(&other, true);
+        let what = format!("list {}", kind.qualified_plural());
+        let objects = ApiListWatch::new(self.client.clone(), kind, Some(namespace.to_owned()));
+        let listed = limited(&what, objects.list_all(request)).await?;
+        Ok(listed.items.is_empty())
     }
 
     pub(crate) async fn may(

@@ -44,10 +44,19 @@ fn words(deployment: &Value) -> impl Iterator<Item = &str> {
 
 /// Returns whether a Deployment runs replicas that elect a leader.
 pub(crate) fn elects(seen: &SeenObject) -> bool {
+    runs_with(seen, "--leader-elect")
+}
+
+/// Returns whether a Deployment runs replicas that share the work.
+pub(crate) fn shares(seen: &SeenObject) -> bool {
+    runs_with(seen, "--shards")
+}
+
+fn runs_with(seen: &SeenObject, flag: &str) -> bool {
     let Ok(Some(deployment)) = seen else {
         return false;
     };
-    wanted_replicas(deployment) > 0 && has_flag(deployment, "--leader-elect")
+    wanted_replicas(deployment) > 0 && has_flag(deployment, flag)
 }
 
 /// DEF-7: reports a Deployment that installs a converted definition without the webhook that converts its objects. The

@@ -19,7 +19,7 @@ pub(crate) async fn play(asked: ShardTask) -> BenchResult<()> {
         true => ShardBy::NamespaceOnServer,
         false => ShardBy::Namespace,
     };
-    let shards = Shards::by("bench-shards", by).in_namespace("default");
+    let shards = Shards::new("bench-shards", by).in_namespace("default");
     let manager = Manager::builder(client_config)
         .shards(shards.seed(asked.seed))
         .build()?;

@@ -25,8 +25,8 @@ pub(super) enum Act {
 
 /// A failure of requests.
 #[derive(Clone, Debug)]
-pub(super) struct Fault {
-    pub(super) spec: Box<FaultSpec>,
+pub(crate) struct Fault {
+    pub(crate) spec: Box<FaultSpec>,
     pub(super) lasts: Duration,
 }
 
@@ -78,7 +78,7 @@ fn act(rng: &mut SeededRng) -> Act {
     }
 }
 
-fn fault(rng: &mut SeededRng) -> Fault {
+pub(crate) fn fault(rng: &mut SeededRng) -> Fault {
     let lasts = rng.pick(&[1_000, 5_000, 12_000, 20_000, 40_000]);
     let spec = match rng.below(6) {
         0..=2 => FaultSpec::new(Effect::Swallow),
