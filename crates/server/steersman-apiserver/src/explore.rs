@@ -3,6 +3,7 @@
 //! `steersman-explore` decides which worlds run and what happens in them; this room carries it out. A caller starts and
 //! kills the operator: it implements [`OperatorHost`].
 
+mod compared_object;
 mod error;
 mod host;
 mod refusal;

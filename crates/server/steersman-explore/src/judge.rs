@@ -132,14 +132,16 @@ impl Judge {
     }
 
     /// Returns what is wrong with the objects when the operator is quiet: at the quiet step with this number, from 0, or,
-    /// with `None`, at the end. Rules see all `objects`, and those that are `compared` must be the reference's. Empty if all
-    /// is as it must be. The operator may still get there, so a driver asks again each time the operator is quiet.
+    /// with `None`, at the end. Those that are `compared` must be the reference's; `list`, called if there are rules, makes
+    /// the list of all objects that rules see. Empty if all is as it must be. The operator may still get there, so a driver
+    /// asks again each time the operator is quiet.
     #[must_use]
     pub fn wrong_when_quiet(
         &self,
         quiet_step: Option<usize>,
         objects: &ObjectMap,
         compared: &ObjectMap,
+        list: impl FnOnce() -> Value,
     ) -> Vec<Problem> {
         let mut wrong = Vec::new();
         if let Some(namespace) = &self.deleted_namespace {
@@ -153,15 +155,16 @@ impl Judge {
             }
             return wrong;
         }
-        let all = Value::Array(objects.values().cloned().collect());
         let rules = &self.scenario.rules;
         let finally = if quiet_step.is_none() && !self.is_of_desired_state {
             rules.finally.as_slice()
         } else {
             &[]
         };
+        let has_rules = !rules.always.is_empty() || !finally.is_empty();
+        let listed = has_rules.then(list).unwrap_or_default();
         for rule in rules.always.iter().chain(finally) {
-            if let Some(why) = rule.broken_by(&all) {
+            if let Some(why) = rule.broken_by(&listed) {
                 let (name, why) = (rule.name().to_owned(), format!("{why}: {}", rule.text()));
                 let after_write = None;
                 wrong.push(Problem::BrokenRule {

@@ -62,6 +62,7 @@ pub async fn run_world(
     server: ApiServer,
     host: Arc<dyn OperatorHost>,
 ) -> Result<WorldResult, ExploreError> {
+    let first_revision = server.revision();
     for object in order.scenario.initial.iter() {
         create_initial(&server, object).await?;
     }
@@ -79,7 +80,9 @@ pub async fn run_world(
     state
         .leases
         .note_election(points.is_some_and(|points| points.elects));
-    let core = Arc::new(WorldCore::new(server, host, order.scenario.clone(), state));
+    let scenario = order.scenario.clone();
+    let core = WorldCore::new(server, host, scenario, first_revision, state);
+    let core = Arc::new(core);
     core.server
         .set_interceptor(Some(Arc::new(WorldInterceptor(Arc::clone(&core)))));
     core.state.lock().step_revision = core.server.revision();
@@ -333,9 +336,9 @@ impl World {
         }
     }
 
-    /// Returns the objects but those of the server itself, which differ from world to world.
+    /// Returns the objects but those of the server itself, which differ from world to world, as they are compared.
     fn objects(&self) -> ObjectMap {
-        let mut objects = self.core.objects();
+        let mut objects = self.core.compared_objects();
         objects.retain(|object| !is_of_server(object));
         ObjectId::map(objects)
     }

@@ -15,6 +15,7 @@ use steersman_registry::DeleteOptions;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::compared_object::compared_object;
 use super::error::ExploreError;
 use super::host::OperatorHost;
 use super::refusal::refusal;
@@ -41,6 +42,8 @@ pub(super) struct WorldCore {
     /// Grows whenever something happens that a waiting task may wait for.
     pub(super) changed: watch::Sender<u64>,
     scenario: Scenario,
+    /// The last revision before the world began.
+    first_revision: u64,
     began: Instant,
     silence: Mutex<Option<FaultGuard>>,
     /// The requests that are being carried out.
@@ -64,6 +67,7 @@ impl WorldCore {
         server: ApiServer,
         host: Arc<dyn OperatorHost>,
         scenario: Scenario,
+        first_revision: u64,
         state: WorldState,
     ) -> Self {
         Self {
@@ -72,6 +76,7 @@ impl WorldCore {
             state: Mutex::new(state),
             changed: watch::Sender::new(0),
             scenario,
+            first_revision,
             began: Instant::now(),
             silence: Mutex::new(None),
             carried_out: Mutex::default(),
@@ -99,6 +104,16 @@ impl WorldCore {
     /// Returns the objects of the server, and the records that the operator keeps outside of it.
     pub(super) fn objects(&self) -> Vec<Value> {
         let mut objects = self.server.objects();
+        objects.extend(self.host.records());
+        objects
+    }
+
+    /// Returns the same objects in the form in which they are compared.
+    pub(super) fn compared_objects(&self) -> Vec<Value> {
+        let first = self.first_revision;
+        let server = &self.server;
+        let mut objects =
+            server.objects_as(|resource, object| compared_object(resource, object, first));
         objects.extend(self.host.records());
         objects
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use steersman_apimachinery::status::{GroupResource, Status};
 use steersman_registry::{
     DeleteOptions, ListQuery, ObjectTarget, PatchKind, Registry, StoredWrite, Subresource,
-    WriteOptions,
+    VersionedObject, WriteOptions,
 };
 use steersman_schema::resource::Resource;
 
@@ -53,27 +53,29 @@ impl ApiServer {
 
     /// Returns every stored object, in the storage version of its kind, as it is now.
     pub fn objects(&self) -> Vec<Value> {
+        self.objects_as(|_, object| object.look().into_owned())
+    }
+
+    /// Returns every stored object, in the storage version of its kind, in the form that `form` gives it.
+    pub(crate) fn objects_as(
+        &self,
+        form: impl Fn(&Resource, &VersionedObject) -> Value,
+    ) -> Vec<Value> {
         self.context.with_registry(|registry| {
-            let stored = |one: &&Arc<Resource>| {
+            let is_stored = |one: &&Arc<Resource>| {
                 one.version == one.storage_version && one.verbs.contains(&"list")
             };
-            let resources: Vec<Arc<Resource>> = registry
-                .resources()
-                .iter()
-                .filter(stored)
-                .cloned()
-                .collect();
             let mut seen = BTreeSet::new();
             let mut all = Vec::new();
-            for resource in resources {
-                let page = registry.list(&resource, None, &ListQuery::default());
-                let items = page.map(|page| page.items).unwrap_or_default();
-                // Events are served in two groups.
-                let values = items.iter().map(|object| object.look().into_owned());
-                all.extend(values.filter(|value| {
-                    let uid = value["metadata"]["uid"].as_str().unwrap_or_default();
-                    uid.is_empty() || seen.insert(uid.to_owned())
-                }));
+            for resource in registry.resources().iter().filter(is_stored) {
+                let page = registry.list(resource, None, &ListQuery::default());
+                for object in page.map(|page| page.items).unwrap_or_default() {
+                    let uid = object.meta("uid");
+                    // Events are served in two groups.
+                    if uid.is_empty() || seen.insert(uid.to_owned()) {
+                        all.push(form(resource, &object));
+                    }
+                }
             }
             all
         })

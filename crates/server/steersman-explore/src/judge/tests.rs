@@ -94,6 +94,10 @@ fn a_deleted_object_that_the_operator_creates_again_keeps_its_constants() {
     assert!(judge.finish(Vec::new()).is_empty());
 }
 
+fn list(objects: &ObjectMap) -> Value {
+    objects.values().cloned().collect()
+}
+
 #[test]
 fn a_rule_is_judged_after_each_write_or_at_the_end() {
     let one = || Rule::compile("at-most-one", "objects.size() <= 1").unwrap();
@@ -109,7 +113,7 @@ fn a_rule_is_judged_after_each_write_or_at_the_end() {
         secret("a"),
         json!({"kind": "Pod", "metadata": {"name": "a"}}),
     ]);
-    let all = Value::Array(two.values().cloned().collect());
+    let all = list(&two);
 
     let mut judge = Judge::new(&always, None);
     assert!(judge.needs_objects());
@@ -129,9 +133,15 @@ fn a_rule_is_judged_after_each_write_or_at_the_end() {
 
     let judge = Judge::new(&finally, None);
     assert!(!judge.needs_objects());
-    assert!(judge.wrong_when_quiet(Some(0), &two, &two).is_empty());
+    assert!(
+        judge
+            .wrong_when_quiet(Some(0), &two, &two, || list(&two))
+            .is_empty()
+    );
     assert!(matches!(
-        judge.wrong_when_quiet(None, &two, &two).as_slice(),
+        judge
+            .wrong_when_quiet(None, &two, &two, || list(&two))
+            .as_slice(),
         [Problem::BrokenRule {
             after_write: None,
             ..
@@ -147,9 +157,17 @@ fn each_quiet_step_is_compared_with_its_own_state() {
     let states = [first.clone(), last.clone()];
     let reference = Reference::learn(&rules, ReferencePoints::default(), &[&states]);
     let judge = Judge::new(&rules, Some(Arc::new(reference)));
-    assert!(judge.wrong_when_quiet(Some(0), &first, &first).is_empty());
-    assert!(judge.wrong_when_quiet(None, &last, &last).is_empty());
-    let wrong = judge.wrong_when_quiet(Some(0), &last, &last);
+    assert!(
+        judge
+            .wrong_when_quiet(Some(0), &first, &first, || list(&first))
+            .is_empty()
+    );
+    assert!(
+        judge
+            .wrong_when_quiet(None, &last, &last, || list(&last))
+            .is_empty()
+    );
+    let wrong = judge.wrong_when_quiet(Some(0), &last, &last, || list(&last));
     assert!(
         matches!(
             wrong.as_slice(),
@@ -160,7 +178,12 @@ fn each_quiet_step_is_compared_with_its_own_state() {
         ),
         "{wrong:?}"
     );
-    assert_eq!(judge.wrong_when_quiet(None, &first, &first).len(), 1);
+    assert_eq!(
+        judge
+            .wrong_when_quiet(None, &first, &first, || list(&first))
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -174,15 +197,13 @@ fn nothing_may_remain_of_a_deleted_namespace() {
     let mut judge = Judge::new(&rules, Some(Arc::new(reference)));
     judge.expect_no_namespace("shop");
     assert!(judge.is_over());
+    let none = ObjectMap::new();
     assert!(
         judge
-            .wrong_when_quiet(None, &ObjectMap::new(), &ObjectMap::new())
+            .wrong_when_quiet(None, &none, &none, Value::default)
             .is_empty()
     );
-    let left = judge.wrong_when_quiet(
-        None,
-        &ObjectId::map([secret("a")]),
-        &ObjectId::map([secret("a")]),
-    );
+    let one = ObjectId::map([secret("a")]);
+    let left = judge.wrong_when_quiet(None, &one, &one, Value::default);
     assert!(matches!(left.as_slice(), [Problem::Leftovers(objects)] if objects.len() == 1));
 }

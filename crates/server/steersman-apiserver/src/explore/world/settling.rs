@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde_json::Value;
 use steersman_explore::{ObjectId, Problem, WorldEventKind};
 
 use super::{LONGEST_START, World};
@@ -16,6 +17,14 @@ enum QuietWait {
     TooLate,
     /// The operator cannot become quiet, because of a problem that is noted.
     Broken,
+}
+
+/// What a judgement depends on; the objects by the revision of the server.
+#[derive(PartialEq)]
+struct JudgedState {
+    revision: u64,
+    records: Vec<Value>,
+    reconciles: ReconcileOutcomes,
 }
 
 /// The end of the wait for the state of the reference.
@@ -32,7 +41,6 @@ impl World {
     pub(super) async fn settle(&self, quiet_step: Option<usize>) -> Settled {
         let patience = self.order.scenario.rules.patience;
         let mut limit = self.core.now() + patience;
-        let mut changed = self.core.changed.subscribe();
         loop {
             match self.wait_until_quiet(limit).await {
                 QuietWait::Quiet => {}
@@ -53,25 +61,18 @@ impl World {
                 limit = self.core.now() + patience;
                 continue;
             }
-            let host = &self.core.host;
-            let state = || {
-                (
-                    self.core.server.revision(),
-                    host.records(),
-                    host.reconciles(),
-                )
-            };
             // Read first: a change while the state is judged is a reason to judge again.
-            let before = state();
+            let before = self.judged_state();
             let objects = self.objects();
             let compared = self.compared(&objects);
             let (mut wrong, is_over) = {
                 let judge = &self.core.state.lock().judge;
                 let compared = compared.as_ref().unwrap_or(&objects);
-                let wrong = judge.wrong_when_quiet(quiet_step, &objects, compared);
+                let list = || Value::Array(self.core.objects());
+                let wrong = judge.wrong_when_quiet(quiet_step, &objects, compared, list);
                 (wrong, judge.is_over())
             };
-            let ReconcileOutcomes { failing, panics } = before.2.clone();
+            let ReconcileOutcomes { failing, panics } = before.reconciles.clone();
             self.note_panics(panics);
             let reference = self.order.reference.as_ref();
             let must_succeed = !is_over && reference.is_some_and(|reference| !reference.may_fail);
@@ -83,17 +84,46 @@ impl World {
                 self.states.lock().push(compared.unwrap_or(objects));
                 return Settled::AsExpected;
             }
-            // The operator may still get there, for instance after a backoff: waits for its next change.
-            while state() == before {
-                let limit = self.limit(limit);
-                if self.core.now() >= limit || self.is_broken() {
-                    return Settled::Wrong(wrong);
-                }
-                // Changes of the server itself, such as those of played controllers, and of records outside of the cluster
-                // wake no task.
-                let next = limit.min(self.core.now() + self.quiet_time());
-                self.wait(&mut changed, next).await;
+            // The operator may still get there, for instance after a backoff.
+            if !self.wait_for_change(&before, limit).await {
+                return Settled::Wrong(wrong);
             }
+        }
+    }
+
+    fn judged_state(&self) -> JudgedState {
+        JudgedState {
+            revision: self.core.server.revision(),
+            records: self.core.host.records(),
+            reconciles: self.core.host.reconciles(),
+        }
+    }
+
+    /// Waits until a state that was judged has changed, and until one is the same for a while. Returns false if nothing
+    /// changes until patience ends, at `limit` at the earliest.
+    async fn wait_for_change(&self, judged: &JudgedState, limit: Duration) -> bool {
+        let mut changed = self.core.changed.subscribe();
+        let mut state = self.judged_state();
+        while state == *judged {
+            let limit = self.limit(limit);
+            if self.core.now() >= limit || self.is_broken() {
+                return false;
+            }
+            // Changes of the server itself, such as those of played controllers, and of records outside of the cluster
+            // wake no task.
+            let next = limit.min(self.core.now() + self.quiet_time());
+            self.wait(&mut changed, next).await;
+            state = self.judged_state();
+        }
+        // A played Deployment changes many objects one after the other: only the last state is worth a judgement.
+        loop {
+            let pause = self.core.now() + self.order.scenario.rules.quiet / 4;
+            tokio::time::sleep_until(self.core.instant(pause)).await;
+            let next = self.judged_state();
+            if next == state || self.core.now() >= limit {
+                return true;
+            }
+            state = next;
         }
     }
 

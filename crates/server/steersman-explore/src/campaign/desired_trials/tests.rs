@@ -85,7 +85,8 @@ fn world(order: &WorldOrder, operator: Operator, refuses: bool) -> Option<WorldR
                 return Some(result);
             }
             Step::Quiet => {
-                result.problems = judge.wrong_when_quiet(Some(quiet_steps), &objects, &objects);
+                result.problems =
+                    judge.wrong_when_quiet(Some(quiet_steps), &objects, &objects, Value::default);
                 if !result.problems.is_empty() {
                     return Some(result);
                 }
