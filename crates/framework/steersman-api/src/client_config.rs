@@ -348,9 +348,8 @@ impl ClientConfig {
     ///
     /// As [`client`](Self::client).
     pub async fn connect(&self) -> Result<kube_client::Client, Error> {
-        let is_in_process = matches!(self.destination, Destination::InProcess(_));
         // Without a runtime, `client` returns the error that names it.
-        if is_in_process || Handle::try_current().is_err() {
+        if self.is_in_process() || Handle::try_current().is_err() {
             return self.client();
         }
         let client_config = self.clone();
@@ -409,6 +408,11 @@ impl ClientConfig {
             Destination::Network(network) => network.client_certificate(self.credentials()),
             Destination::InProcess(_) => None,
         }
+    }
+
+    /// Returns whether the API server is in this process.
+    pub fn is_in_process(&self) -> bool {
+        matches!(self.destination, Destination::InProcess(_))
     }
 
     /// Returns the context of the kubeconfig; `None` in a Pod, or if the program itself made the configuration.
