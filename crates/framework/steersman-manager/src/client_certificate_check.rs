@@ -59,7 +59,8 @@ impl ClientCertificateCheck {
     /// Checks the certificate regularly, and shows a problem in the health of the manager.
     pub(crate) async fn run(mut self, shown: &ShownCluster, clock: fn() -> Timestamp) -> ! {
         if self.client_config.is_in_process() {
-            // A thread would make the order of tasks on a paused clock depend on the machine.
+            // Requests to a server in this process carry no certificate. The thread of a read would make the order of tasks
+            // on a paused clock depend on the machine.
             pending::<()>().await;
         }
         loop {

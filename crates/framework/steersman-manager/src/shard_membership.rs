@@ -39,7 +39,7 @@ pub(crate) struct ShardMembership {
 }
 
 /// Records an Event for each move of slots to and from this replica.
-struct RecordedMoves {
+struct MoveRecorder {
     group: ObjectKey,
     status: watch::Receiver<ShardStatus>,
     recorder: EventRecorder,
@@ -72,7 +72,7 @@ impl Runnable for ShardMembership {
             let cache = self.cache.clone();
             async move { cache.wait_for_shards(&slots).await }
         };
-        let mut moves = RecordedMoves {
+        let mut moves = MoveRecorder {
             group: self.member.group().clone(),
             status: self.member.status(),
             recorder: self.recorder,
@@ -104,8 +104,8 @@ impl Runnable for ShardMembership {
     }
 }
 
-impl RecordedMoves {
-    /// Ends with the membership.
+impl MoveRecorder {
+    /// Records each move until the membership ends.
     async fn follow(&mut self) {
         while self.status.changed().await.is_ok() {
             self.record();

@@ -66,7 +66,8 @@ impl fmt::Display for ShardSlot {
     }
 }
 
-/// Functions are equal if they are the same one.
+/// Functions are compared by their addresses, so that equal functions may count as different ones, and different ones
+/// with equal code as equal.
 impl PartialEq for ShardBy {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

@@ -37,6 +37,8 @@ pub(crate) struct MemberDriver {
     pub(crate) published: watch::Sender<ShardStatus>,
     pub(crate) commands: mpsc::UnboundedReceiver<MemberCommand>,
     pub(crate) failures: ProblemLog,
+    /// The errors of the requests that fail, by request.
+    pub(crate) failing: BTreeMap<&'static str, String>,
     /// When the assignment first gave each slot that is awaited to this member.
     pub(crate) awaited: BTreeMap<ShardSlot, Instant>,
 }
@@ -192,6 +194,9 @@ impl MemberDriver {
     fn log_failure(&mut self, request: &'static str, failure: Option<String>) {
         let group = self.options.group.to_string();
         let Some(failure) = failure else {
+            if self.failing.remove(request).is_some() {
+                self.publish_error();
+            }
             return;
         };
         if self.failures.is_due(request, &failure, now()) {
@@ -202,8 +207,15 @@ impl MemberDriver {
                 "a request of the shards fails, and this replica stops its work at the renew deadline unless it succeeds"
             );
         }
-        self.published
-            .send_modify(|status| status.last_error = Some(failure));
+        self.failing.insert(request, failure);
+        self.publish_error();
+    }
+
+    fn publish_error(&self) {
+        let error = self.failing.values().next().cloned();
+        self.published.send_if_modified(|status| {
+            std::mem::replace(&mut status.last_error, error.clone()) != error
+        });
     }
 
     /// Publishes the state of the machine, and reports changes to the log and the metrics.
@@ -239,7 +251,7 @@ impl MemberDriver {
                 "the Lease of this replica was not renewed in time: its reconciles stop until it is renewed"
             );
         }
-        let last_error = before.last_error.filter(|_| !after.is_renewed);
+        let last_error = self.failing.values().next().cloned();
         self.published.send_replace(ShardStatus {
             last_error,
             ..after

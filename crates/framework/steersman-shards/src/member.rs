@@ -103,6 +103,7 @@ impl ShardMember {
             published,
             commands: received,
             failures: ProblemLog::repeating_after(BETWEEN_WARNINGS),
+            failing: BTreeMap::new(),
             awaited: BTreeMap::new(),
         };
         if self.options.given.on_callers_runtime {

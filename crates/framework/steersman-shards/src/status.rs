@@ -24,7 +24,7 @@ pub struct ShardStatus {
     pub waits_for: Vec<String>,
     /// Whether the Lease of this replica is renewed in time, so that it may work.
     pub is_renewed: bool,
-    /// The error of the last request, if it has failed.
+    /// The error of a request that fails; `None` if each kind of request succeeded last.
     pub last_error: Option<String>,
 }
 

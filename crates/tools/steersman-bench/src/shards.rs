@@ -19,6 +19,9 @@ use crate::shards::relay::Relay;
 /// The numbers of replicas.
 const REPLICAS: [usize; 3] = [1, 2, 4];
 
+/// The group of all replicas.
+const GROUP: &str = "bench-shards";
+
 /// The pause between two looks at the replicas.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
@@ -56,6 +59,7 @@ pub(crate) async fn measure(is_quick: bool) -> BenchResult<Vec<Figure>> {
     let serving = server.serve("127.0.0.1:0").await?;
     let kubeconfig = serving.kubeconfig();
     let mut figures = Figures::shown();
+    figures.add(bare(runs).await?);
     for (on_server, id, how) in [
         (false, "here", "the replicas filter"),
         (true, "server", "the server filters"),
@@ -64,7 +68,7 @@ pub(crate) async fn measure(is_quick: bool) -> BenchResult<Vec<Figure>> {
         for run in 1..=runs {
             for (of_count, count) in taken.iter_mut().zip(REPLICAS) {
                 progress(format!("{count} replicas, {how}, run {run} of {runs}"));
-                let group = start(&kubeconfig, count, on_server, objects).await?;
+                let group = start((&server, &kubeconfig), count, on_server, objects).await?;
                 of_count.push(group.0);
                 for replica in group.1 {
                     replica.actor.end().await?;
@@ -93,7 +97,7 @@ pub(crate) async fn measure(is_quick: bool) -> BenchResult<Vec<Figure>> {
             figures.add(share);
         }
     }
-    for figure in handovers(&kubeconfig, objects, runs).await? {
+    for figure in handovers((&server, &kubeconfig), objects, runs).await? {
         figures.add(figure);
     }
     serving.stop().await;
@@ -152,13 +156,15 @@ fn filled(objects: u64, namespaces: u64) -> BenchResult<ApiServer> {
     Ok(server)
 }
 
-/// Starts replicas at once, and waits until they hold all objects. Returns the mean of what each took.
+/// Starts replicas of a new group at once, and waits until they hold all objects. Returns the mean of what each took.
 async fn start(
-    kubeconfig: &str,
+    (server, kubeconfig): (&ApiServer, &str),
     count: usize,
     on_server: bool,
     objects: u64,
 ) -> BenchResult<(Taken, Vec<Replica>)> {
+    // The first replica of a group that had others before gets all slots at once, and loses most of them to the next ones.
+    let _ = server.delete("leases.coordination.k8s.io", "default", GROUP);
     let mut replicas = Vec::new();
     for number in 0..count {
         replicas.push(Replica::start(kubeconfig, number, on_server).await?);
@@ -217,13 +223,31 @@ impl Replica {
     }
 }
 
+/// Measures the memory of a replica without objects.
+async fn bare(runs: u32) -> BenchResult<Figure> {
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await?;
+    let kubeconfig = serving.kubeconfig();
+    let mut resident = Vec::new();
+    for _ in 0..runs {
+        let (taken, replicas) = start((&server, &kubeconfig), 1, false, 0).await?;
+        resident.push(taken.resident);
+        for replica in replicas {
+            replica.actor.end().await?;
+        }
+    }
+    serving.stop().await;
+    let what = "for comparison: resident memory of a replica of a server without Pods";
+    Ok(Figure::new("shards/bare", what, "MB", Spread::of(resident)))
+}
+
 /// Measures the time from the stop or the kill of one of two replicas until the other one holds all objects.
-async fn handovers(kubeconfig: &str, objects: u64, runs: u32) -> BenchResult<Vec<Figure>> {
+async fn handovers(place: (&ApiServer, &str), objects: u64, runs: u32) -> BenchResult<Vec<Figure>> {
     let (mut stops, mut kills) = (Vec::new(), Vec::new());
     for run in 1..=runs {
         for (times, is_kill) in [(&mut stops, false), (&mut kills, true)] {
             progress(format!("a hand-over, run {run} of {runs}"));
-            let (_, mut replicas) = start(kubeconfig, 2, false, objects).await?;
+            let (_, mut replicas) = start(place, 2, false, objects).await?;
             let Some(replica) = replicas.pop() else {
                 continue;
             };

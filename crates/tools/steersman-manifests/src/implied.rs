@@ -154,7 +154,7 @@ pub(crate) fn webhook_configurations(operator: &Operator) -> RuleSet {
 pub(crate) fn leader_election() -> RuleSet {
     let verbs = &["get", "create", "update"];
     let lease = PolicyRule::new("coordination.k8s.io", &["leases"], verbs);
-    let mut rules = events("a change of the leader is an Event");
+    let mut rules = events("a change of the leader or of shards is an Event");
     rules.merge(&implied("the replicas elect their leader", [lease]));
     let verbs = &["get", "list", "watch", "create", "update", "delete"];
     let leases = PolicyRule::new("coordination.k8s.io", &["leases"], verbs);

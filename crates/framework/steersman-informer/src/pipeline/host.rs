@@ -92,7 +92,7 @@ impl ReflectorHost for CoreHost {
     }
 
     fn shard_selector(&self, slots: &SlotSet) -> Option<String> {
-        self.core.slots.as_ref()?.ask(slots)
+        self.core.slots.as_ref()?.select_for_request(slots)
     }
 
     fn relists(&self) -> u64 {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use steersman_object::{Kind, ObjectKey, SlotSet};
+use steersman_object::{Kind, ObjectKey, ShardBy, SlotSet};
 use tokio::sync::watch;
 use tracing::warn;
 
@@ -25,23 +25,28 @@ pub(super) struct InformerSlots {
     asked: Mutex<AskedSlots>,
 }
 
-/// The slots of which the server was asked for the objects.
+/// The slots of which the server was asked for the objects, with `shardSelector`.
 #[derive(Default)]
 struct AskedSlots {
-    slots: SlotSet,
+    newest: SlotSet,
+    /// Those before, which a watch may still deliver.
+    former: SlotSet,
     /// Whether the log says that the server sends the objects of other slots, too.
     is_logged: bool,
 }
 
 impl AskedSlots {
-    /// Records a request for the objects of the selected slots; `None` for all objects.
-    fn ask(&mut self, selected: Option<SlotSet>) {
-        self.slots = self.slots.union(&selected.unwrap_or(SlotSet::ALL));
+    /// Records a request for the objects of the selected slots.
+    fn ask(&mut self, selected: SlotSet) {
+        if selected != self.newest {
+            self.former = self.newest;
+            self.newest = selected;
+        }
     }
 
-    /// Returns whether an object that arrived is the first one that the server was not asked for.
-    fn is_unasked_for(&mut self, is_asked: impl FnOnce(&SlotSet) -> bool) -> bool {
-        let is_first = !self.is_logged && !is_asked(&self.slots);
+    /// Records that an object arrived. Returns whether it is the first one that the server was not asked for.
+    fn note_arrival(&mut self, is_asked: impl FnOnce(&SlotSet) -> bool) -> bool {
+        let is_first = !self.is_logged && !is_asked(&self.newest.union(&self.former));
         self.is_logged |= is_first;
         is_first
     }
@@ -57,17 +62,28 @@ impl InformerSlots {
         }))
     }
 
-    /// Returns the `shardSelector` for the objects of these slots, which are asked for from now on; `None` for all objects.
-    pub(super) fn ask(&self, slots: &SlotSet) -> Option<String> {
+    /// Returns the `shardSelector` of a request for the objects of these slots; `None` for all objects.
+    pub(super) fn select_for_request(&self, slots: &SlotSet) -> Option<String> {
         let (by, is_namespaced) = (self.filter.by, self.kind.is_namespaced());
-        self.asked.lock().ask(by.selected(slots, is_namespaced));
+        if self.may_be_filtered() && !slots.is_empty() {
+            let selected = by.selected(slots, is_namespaced);
+            self.asked.lock().ask(selected.unwrap_or(SlotSet::ALL));
+        }
         by.selector(slots, is_namespaced)
+    }
+
+    /// Returns whether a server can know the hash by which these objects are divided.
+    fn may_be_filtered(&self) -> bool {
+        self.filter.by == ShardBy::NamespaceOnServer && self.kind.is_namespaced()
     }
 
     /// Logs the first object that shows that the server sends what it was not asked for.
     pub(super) fn note_foreign(&self, key: &ObjectKey) {
+        if !self.may_be_filtered() {
+            return;
+        }
         let is_asked = |slots: &SlotSet| self.filter.selects(slots, key);
-        if self.asked.lock().is_unasked_for(is_asked) {
+        if self.asked.lock().note_arrival(is_asked) {
             warn!(
                 kind = self.kind.qualified_plural(),
                 "the API server does not know shardSelector (KEP-5866) and sends the objects of all shards: this replica drops those of others itself"
@@ -224,17 +240,16 @@ mod tests {
     #[test]
     fn an_object_that_the_server_was_not_asked_for_is_reported_once() {
         let unasked = |asked: &mut AskedSlots, slot| {
-            asked.is_unasked_for(|slots| slots.contains(ShardSlot::new(slot)))
+            asked.note_arrival(|slots| slots.contains(ShardSlot::new(slot)))
         };
         let mut asked = AskedSlots::default();
-        asked.ask(Some("1-2".parse().unwrap()));
-        asked.ask(Some("2-3".parse().unwrap()));
+        for slots in ["1-2", "1-2", "2-3"] {
+            asked.ask(slots.parse().unwrap());
+        }
         // The watch of the first request may still deliver.
         assert!(!unasked(&mut asked, 1));
-        assert!(unasked(&mut asked, 4));
+        asked.ask("3-4".parse().unwrap());
+        assert!(unasked(&mut asked, 1));
         assert!(!unasked(&mut asked, 5));
-        let mut asked = AskedSlots::default();
-        asked.ask(None);
-        assert!(!unasked(&mut asked, 4));
     }
 }

@@ -4,14 +4,22 @@ use serde_json::{Value, json};
 use steersman_registry::VersionedObject;
 use steersman_schema::resource::Resource;
 
-/// Returns an object for a comparison; only its identity if it has not changed since `first_revision`, which is the last
-/// one before the world began.
+/// The API groups of the kinds of which a new server has many objects: roles, levels of priority and aggregated APIs. It
+/// creates all of them before it serves a request.
+const OF_NEW_SERVER: [&str; 4] = [
+    "rbac.authorization.k8s.io", "flowcontrol.apiserver.k8s.io", "apiregistration.k8s.io",
+    "scheduling.k8s.io",
+];
+
+/// Returns an object for a comparison. `first_revision` is the last one before the world began: of what a new server has,
+/// and no client has changed since, only the identity is compared.
 pub(super) fn compared_object(
     resource: &Resource,
     object: &VersionedObject,
     first_revision: u64,
 ) -> Value {
-    if object.revision <= first_revision {
+    let is_of_new_server = OF_NEW_SERVER.contains(&resource.group.as_str());
+    if is_of_new_server && object.revision <= first_revision {
         return identity(resource, object);
     }
     match (resource.group.as_str(), resource.kind.as_str()) {
@@ -22,7 +30,7 @@ pub(super) fn compared_object(
     .into_owned()
 }
 
-/// Returns what identifies an object, in the form of the object.
+/// Returns the version, kind, names and uid of an object, in the form of the object.
 fn identity(resource: &Resource, object: &VersionedObject) -> Value {
     let mut metadata = json!({
         "name": object.name(),

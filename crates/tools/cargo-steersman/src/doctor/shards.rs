@@ -15,7 +15,7 @@ const ADVICE: &str = "no replica has a part of the objects, so no controller wor
 const LATER: &str =
     "nothing to do if it is gone within 30 s; otherwise see the logs of the operator";
 
-/// What an owner has of the slots.
+/// The slots of one owner, of all its grants.
 #[derive(Default)]
 struct OwnerPart {
     slots: SlotSet,
@@ -60,8 +60,23 @@ pub(crate) fn check_shards(
         members,
         now,
     };
-    for (owner, part) in leases.parts(&assignment) {
-        findings.0.push(leases.check(owner, &part));
+    let parts = leases.parts(&assignment);
+    for (owner, part) in &parts {
+        findings.0.push(leases.check(owner, part));
+    }
+    for member in leases
+        .members
+        .keys()
+        .filter(|name| !parts.contains_key(*name))
+    {
+        findings.0.push(DoctorFinding::unknown(
+            format!("{member} has no slots"),
+            "nothing to do if it has just started or ended, or if there are more replicas than slots",
+        ));
+    }
+    if assignment["settled"] == false {
+        let text = format!("the assignment of Lease {group} is not valid yet, so no replica works");
+        findings.0.push(DoctorFinding::unknown(text, LATER));
     }
     findings
 }
@@ -176,7 +191,7 @@ mod tests {
 
     #[test]
     fn each_owner_is_reported_with_what_it_waits_for() {
-        let assignment = json!({"generation": 3, "grants": [
+        let assignment = json!({"generation": 3, "settled": false, "grants": [
             {"slots": "0-127", "owner": "a", "since": 1},
             {"slots": "128-191", "owner": "b", "since": 3, "former": ["a"]},
             {"slots": "192-200", "owner": "c", "since": 2, "former": ["a"]},
@@ -190,6 +205,7 @@ mod tests {
             member("b", "g/3", fresh),
             member("c", "g/3", fresh),
             member("d", "g/3", "2026-03-01T11:00:00Z"),
+            member("f", "g/3", fresh),
         ]));
         let expected = [
             (
@@ -209,6 +225,11 @@ mod tests {
                 "d has 10 of 256 slots, and its Lease has expired",
             ),
             (FindingLevel::Problem, "e has 45 of 256 slots, and no Lease"),
+            (FindingLevel::Unknown, "f has no slots"),
+            (
+                FindingLevel::Unknown,
+                "the assignment of Lease ops/shop-shards is not valid yet, so no replica works",
+            ),
         ];
         let found: Vec<(FindingLevel, &str)> =
             found.iter().map(|one| (one.level, &*one.text)).collect();

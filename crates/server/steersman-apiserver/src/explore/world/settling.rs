@@ -6,10 +6,13 @@ use std::time::Duration;
 use serde_json::Value;
 use steersman_explore::{ObjectId, Problem, WorldEventKind};
 
-use super::{LONGEST_START, World};
+use super::{LONGEST_START, World, is_of_server};
 use crate::explore::error::ExploreError;
 use crate::explore::host::ReconcileOutcomes;
 use crate::explore::world_state::ProcessStart;
+
+/// How long a changed state lasts before it is judged again.
+const REST: Duration = Duration::from_millis(500);
 
 #[derive(Debug, PartialEq, Eq)]
 enum QuietWait {
@@ -68,7 +71,11 @@ impl World {
             let (mut wrong, is_over) = {
                 let judge = &self.core.state.lock().judge;
                 let compared = compared.as_ref().unwrap_or(&objects);
-                let list = || Value::Array(self.core.objects());
+                let list = || {
+                    let mut objects = self.core.objects();
+                    objects.retain(|object| !is_of_server(object));
+                    Value::Array(objects)
+                };
                 let wrong = judge.wrong_when_quiet(quiet_step, &objects, compared, list);
                 (wrong, judge.is_over())
             };
@@ -99,8 +106,8 @@ impl World {
         }
     }
 
-    /// Waits until a state that was judged has changed, and until one is the same for a while. Returns false if nothing
-    /// changes until patience ends, at `limit` at the earliest.
+    /// Waits until a state that was judged has changed, and until the new state has lasted for [`REST`]. Returns false if the
+    /// state cannot change, or does not until patience ends, at `limit` at the earliest.
     async fn wait_for_change(&self, judged: &JudgedState, limit: Duration) -> bool {
         let mut changed = self.core.changed.subscribe();
         let mut state = self.judged_state();
@@ -117,10 +124,12 @@ impl World {
         }
         // A played Deployment changes many objects one after the other: only the last state is worth a judgement.
         loop {
-            let pause = self.core.now() + self.order.scenario.rules.quiet / 4;
-            tokio::time::sleep_until(self.core.instant(pause)).await;
+            let until = self.core.now() + REST.min(self.order.scenario.rules.quiet / 4);
+            while self.core.now() < until && !self.is_broken() {
+                self.wait(&mut changed, until).await;
+            }
             let next = self.judged_state();
-            if next == state || self.core.now() >= limit {
+            if next == state || self.is_broken() || self.core.now() >= self.limit(limit) {
                 return true;
             }
             state = next;
@@ -192,7 +201,7 @@ impl World {
     }
 
     /// Waits until the operator is quiet, or until patience ends. An operator that writes nothing in an undisturbed world is
-    /// quiet [`LONGEST_START`] after its start, or when patience ends.
+    /// quiet [`LONGEST_START`] after its start at the earliest.
     async fn wait_until_quiet(&self, limit: Duration) -> QuietWait {
         let quiet = self.quiet_time();
         let mut changed = self.core.changed.subscribe();
