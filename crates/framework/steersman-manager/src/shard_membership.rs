@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::coordination::v1::Lease;
 use steersman_cache::Cache;
 use steersman_cache::internal::CacheInternals as _;
 use steersman_client::Client;
@@ -16,6 +15,7 @@ use tracing::warn;
 use crate::error::BoxError;
 use crate::order::Group;
 use crate::runnable::{RunContext, Runnable};
+use crate::supervisor::campaign::lease_of_event;
 
 /// How long the release of the shards waits for writes in flight.
 const LAST_WRITES: Duration = Duration::from_secs(5);
@@ -120,12 +120,7 @@ impl MoveRecorder {
         if gained == 0 && released == 0 {
             return;
         }
-        let mut lease = Lease {
-            metadata: self.group.to_meta(),
-            ..Lease::default()
-        };
-        // `kubectl describe` selects Events by the uid.
-        lease.metadata.uid = status.group_uid;
+        let lease = lease_of_event(&self.group, status.group_uid);
         let note = format_args!(
             "{} gained {gained} and released {released} of {} slots, and owns {}: generation {}, {} members",
             status.member,

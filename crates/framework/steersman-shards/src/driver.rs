@@ -113,7 +113,10 @@ impl MemberDriver {
     async fn connect(&mut self) -> Option<ShardRequests> {
         loop {
             match ShardRequests::connect(&self.client_config, &self.options).await {
-                Ok(requests) => return Some(requests),
+                Ok(requests) => {
+                    self.log_failure("connect", None);
+                    return Some(requests);
+                }
                 Err(error) => self.log_failure("connect", Some(report(&error).to_string())),
             }
             tokio::select! {
@@ -165,7 +168,10 @@ impl MemberDriver {
                 machine.handle_written(is_done, now());
             }
             opened = reply_of(&mut in_flight.opening) => match opened {
-                Ok(watch) => in_flight.watch = Some(watch),
+                Ok(watch) => {
+                    self.log_failure("watch", None);
+                    in_flight.watch = Some(watch);
+                }
                 // The next list opens another watch.
                 Err(failure) => self.log_failure("watch", Some(failure)),
             },
@@ -190,7 +196,7 @@ impl MemberDriver {
         std::process::abort();
     }
 
-    /// Logs a failed request as a warning if its error is new, and then once a minute while the error lasts.
+    /// Records whether a request has failed. Logs its error as a warning if it is new, and then once a minute while it lasts.
     fn log_failure(&mut self, request: &'static str, failure: Option<String>) {
         let group = self.options.group.to_string();
         let Some(failure) = failure else {
@@ -211,8 +217,12 @@ impl MemberDriver {
         self.publish_error();
     }
 
+    fn last_error(&self) -> Option<String> {
+        self.failing.values().next().cloned()
+    }
+
     fn publish_error(&self) {
-        let error = self.failing.values().next().cloned();
+        let error = self.last_error();
         self.published.send_if_modified(|status| {
             std::mem::replace(&mut status.last_error, error.clone()) != error
         });
@@ -251,7 +261,7 @@ impl MemberDriver {
                 "the Lease of this replica was not renewed in time: its reconciles stop until it is renewed"
             );
         }
-        let last_error = self.failing.values().next().cloned();
+        let last_error = self.last_error();
         self.published.send_replace(ShardStatus {
             last_error,
             ..after

@@ -51,6 +51,16 @@ pub(crate) struct ManagerElection {
     recorder: EventRecorder,
 }
 
+/// Makes the Lease that an Event is about. `kubectl describe` selects Events by the uid.
+pub(crate) fn lease_of_event(key: &ObjectKey, uid: Option<String>) -> Lease {
+    let mut metadata = key.to_meta();
+    metadata.uid = uid;
+    Lease {
+        metadata,
+        ..Lease::default()
+    }
+}
+
 impl ManagerElection {
     pub(crate) fn new(elector: Option<Elector>, recorder: EventRecorder) -> Self {
         Self {
@@ -99,12 +109,7 @@ impl ManagerElection {
         let Ok(key) = status.lease.parse::<ObjectKey>() else {
             return;
         };
-        let mut lease = Lease {
-            metadata: key.to_meta(),
-            ..Lease::default()
-        };
-        // `kubectl describe` selects Events by the uid.
-        lease.metadata.uid = status.uid;
+        let lease = lease_of_event(&key, status.uid);
         let note = format_args!("{} {what}", status.identity);
         self.recorder.normal(&lease, REASON, action, note);
     }

@@ -3,6 +3,7 @@
 mod old_server;
 mod processes;
 mod seeds;
+mod shown;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -338,9 +338,7 @@ impl World {
 
     /// Returns the objects but those of the server itself, which differ from world to world, as they are compared.
     fn objects(&self) -> ObjectMap {
-        let mut objects = self.core.compared_objects();
-        objects.retain(|object| !is_of_server(object));
-        ObjectId::map(objects)
+        ObjectId::map(without_those_of_server(self.core.compared_objects()))
     }
 
     /// Returns those of the objects that are compared; `None` for all of them.
@@ -386,6 +384,11 @@ impl World {
             time: self.core.now(),
         }
     }
+}
+
+fn without_those_of_server(mut objects: Vec<Value>) -> Vec<Value> {
+    objects.retain(|object| !is_of_server(object));
+    objects
 }
 
 /// Returns whether an object is a part of the Service `kubernetes`, which has the port of the server.

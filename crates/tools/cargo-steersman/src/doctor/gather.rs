@@ -35,8 +35,8 @@ use crate::doctor::shards::{GROUP_LABEL, check_filter, check_shards};
 use crate::doctor::target::TargetCluster;
 use crate::doctor::webhook_setup::{WebhookFacts, check_webhooks};
 use crate::doctor::workload::{
-    PodFacts, check_conversion_flags, check_deployment, elects, flag_value, has_flag, is_ready,
-    shares,
+    PodFacts, check_conversion_flags, check_deployment, elects, has_flag, is_ready,
+    seen_flag_value, shares,
 };
 
 /// An operator and the cluster in which it is examined.
@@ -107,10 +107,7 @@ impl Examination<'_> {
 
     /// Returns the key of the operator's Lease. Flags of the Deployment may change the key.
     fn lease_key(&self, deployment: &SeenObject) -> ObjectKey {
-        let flag = |flag: &str| {
-            let deployment = deployment.as_ref().ok()?.as_ref()?;
-            flag_value(deployment, flag)
-        };
+        let flag = |flag| seen_flag_value(deployment, flag);
         let namespace = flag("--leader-election-namespace").unwrap_or(self.manifests.namespace());
         let name = flag("--leader-election-id").unwrap_or(&self.description.name);
         ObjectKey::namespaced(namespace, name)
@@ -215,8 +212,7 @@ impl Examination<'_> {
         let leases = self.cluster.selected(kind.clone(), &of_group).await;
         let mut findings = check_shards(&group, &leases, self.now);
         let has_leases = leases.is_ok_and(|leases| !leases.is_empty());
-        let by = deployment.as_ref().ok().and_then(Option::as_ref);
-        let by = by.and_then(|deployment| flag_value(deployment, "--shard-by"));
+        let by = seen_flag_value(deployment, "--shard-by");
         if has_leases && by == Some("namespace-on-server") {
             let filters = self.cluster.filters_shards(kind, namespace).await;
             findings.0.push(check_filter(&filters));

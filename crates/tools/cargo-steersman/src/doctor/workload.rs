@@ -36,6 +36,11 @@ pub(crate) fn flag_value<'a>(deployment: &'a Value, flag: &str) -> Option<&'a st
     None
 }
 
+/// Returns the value of a flag of a Deployment that was seen.
+pub(crate) fn seen_flag_value<'a>(seen: &'a SeenObject, flag: &str) -> Option<&'a str> {
+    flag_value(seen.as_ref().ok()?.as_ref()?, flag)
+}
+
 fn words(deployment: &Value) -> impl Iterator<Item = &str> {
     let containers = json_items(&deployment["spec"]["template"]["spec"]["containers"]);
     let lists = containers.flat_map(|one| [&one["command"], &one["args"]]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use steersman_explore::{ObjectId, Problem, WorldEventKind};
 
-use super::{LONGEST_START, World, is_of_server};
+use super::{LONGEST_START, World, without_those_of_server};
 use crate::explore::error::ExploreError;
 use crate::explore::host::ReconcileOutcomes;
 use crate::explore::world_state::ProcessStart;
@@ -71,11 +71,7 @@ impl World {
             let (mut wrong, is_over) = {
                 let judge = &self.core.state.lock().judge;
                 let compared = compared.as_ref().unwrap_or(&objects);
-                let list = || {
-                    let mut objects = self.core.objects();
-                    objects.retain(|object| !is_of_server(object));
-                    Value::Array(objects)
-                };
+                let list = || Value::Array(without_those_of_server(self.core.objects()));
                 let wrong = judge.wrong_when_quiet(quiet_step, &objects, compared, list);
                 (wrong, judge.is_over())
             };
