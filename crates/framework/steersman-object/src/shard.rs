@@ -80,6 +80,35 @@ impl PartialEq for ShardBy {
 impl Eq for ShardBy {}
 
 impl ShardBy {
+    /// Returns a text that is equal for replicas that divide all objects in the same way, as far as a few hundred keys show
+    /// it: how they divide, and a hash of the slots of these keys. It also differs where a version of the program computes
+    /// other slots.
+    pub fn division(self) -> String {
+        let how = match self {
+            Self::Namespace => "namespace",
+            Self::NamespaceOnServer => "namespace-on-server",
+            Self::Name => "name",
+            Self::Key(_) => "function",
+        };
+        let words = ["default", "shop", "team-a", "prod.eu", "x9"];
+        let mut hash = FNV_START;
+        for number in 0..8 {
+            for namespace in words {
+                for name in words {
+                    let namespaced = ObjectKey::namespaced(
+                        format!("{namespace}-{number}"),
+                        format!("{name}-{}", number % 3),
+                    );
+                    let global = ObjectKey::cluster_scoped(format!("{name}-{number}"));
+                    for key in [namespaced, global] {
+                        hash = fnv1a(hash, &format!("{} ", self.slot_of(&key)));
+                    }
+                }
+            }
+        }
+        format!("{how}-{:08x}", hash >> 32)
+    }
+
     /// Returns the slot of the object with this key.
     pub fn slot_of(self, key: &ObjectKey) -> ShardSlot {
         let namespace = || fnv1a(FNV_START, key.namespace().unwrap_or(key.name()));
@@ -304,9 +333,33 @@ fn spread(hash: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;
+
+    /// SHARD-11: replicas of two versions of a program compare these texts, so that a change of one stops all old
+    /// replicas before a new one works.
+    #[test]
+    fn divisions_differ_where_slots_differ() {
+        let first: fn(&ObjectKey) -> String = |key| key.name().chars().take(1).collect();
+        let last: fn(&ObjectKey) -> String = |key| key.name().chars().rev().take(1).collect();
+        let all = [
+            ShardBy::Namespace,
+            ShardBy::NamespaceOnServer,
+            ShardBy::Name,
+            ShardBy::Key(first),
+            ShardBy::Key(last),
+        ];
+        let divisions: BTreeSet<String> = all.into_iter().map(ShardBy::division).collect();
+        assert_eq!(divisions.len(), all.len(), "{divisions:?}");
+        for known in [
+            "namespace-c6d33f1c", "namespace-on-server-93596d97", "name-09563c9e",
+        ] {
+            assert!(divisions.contains(known), "{divisions:?}");
+        }
+    }
 
     fn in_namespace(namespace: &str) -> ObjectKey {
         ObjectKey::namespaced(namespace, "a")

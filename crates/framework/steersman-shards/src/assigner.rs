@@ -57,47 +57,81 @@ impl GroupView<'_> {
 
     /// Returns the names of the members that can own slots, in order. The first one assigns.
     pub(crate) fn live(&self) -> Vec<&str> {
+        let Some(division) = self.division() else {
+            return Vec::new();
+        };
+        let of_division = self.standing().filter(|(_, of)| *of == division);
+        of_division.map(|(name, _)| name).collect()
+    }
+
+    /// Returns the division by which the group works or will work (SHARD-11): that of the assignment while a member has it,
+    /// else that of the first member.
+    pub(crate) fn division(&self) -> Option<&str> {
+        let group = self.snapshot.group.as_ref();
+        let assignment = group.and_then(|group| group.assignment.as_ref().ok());
+        let mut divisions = self.standing().map(|(_, division)| division);
+        let first = divisions.clone().next();
+        let goes_on = |assignment: &&Assignment| divisions.any(|one| one == assignment.division);
+        let kept = assignment.filter(goes_on);
+        kept.map(|assignment| assignment.division.as_str())
+            .or(first)
+    }
+
+    /// Returns the members that neither leave nor have expired, in order, with their divisions.
+    fn standing(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         let members = self.snapshot.members.iter();
         members
             .filter(|(name, member)| {
                 member.content.standing == Standing::Member && !self.has_expired(name, None)
             })
-            .map(|(name, _)| name.as_str())
-            .collect()
+            .map(|(name, member)| (name.as_str(), member.content.division.as_str()))
     }
 
     /// Returns the write that is due. `may_settle` says that two retry periods have passed since the assignment was
     /// first seen.
     pub(crate) fn next_write(&self, may_settle: bool) -> Option<GroupWrite> {
+        let division = self.division()?;
         let live = self.live();
-        if live.is_empty() {
-            return None;
-        }
         let Some(group) = &self.snapshot.group else {
-            return Some(GroupWrite::Create(self.first(&live)));
+            return Some(GroupWrite::Create(self.first(&live, division)));
         };
         let Ok(assignment) = &group.assignment else {
             let name = self.group.to_owned();
             return Some(GroupWrite::Delete(name, group.version.clone()));
         };
-        self.changed(group, assignment, &live, may_settle)
-            .map(|next| GroupWrite::Replace(next, group.version.clone()))
+        let next = match assignment.division == division {
+            true => self.changed(group, assignment, &live, may_settle),
+            false => Some(self.divided_anew(group, assignment, &live, division)),
+        };
+        next.map(|next| GroupWrite::Replace(next, group.version.clone()))
             .or_else(|| self.gone_member(assignment))
     }
 
-    fn first(&self, live: &[&str]) -> Assignment {
+    fn first(&self, live: &[&str], division: &str) -> Assignment {
         // A member may still work although its Lease was deleted together with that of the group.
         let seen = self.sightings.seen_within(self.lease_duration);
         let working: BTreeSet<&str> = seen.filter(|name| !self.is_released(name)).collect();
-        let histories = balanced(live, |_| None).into_iter().map(|owner| {
-            let former = working.iter().filter(|name| **name != owner);
-            SlotHistory {
-                owner: owner.to_owned(),
-                since: 1,
-                former: former.map(|name| (*name).to_owned()).collect(),
-            }
-        });
-        Assignment::of(1, false, &histories.collect::<Vec<_>>())
+        let histories = histories(live, 1, &working);
+        Assignment::of(1, division, false, &histories)
+    }
+
+    /// SHARD-11: by another division, the objects of a slot were in any slot before.
+    fn divided_anew(
+        &self,
+        group: &GroupRecord,
+        before: &Assignment,
+        live: &[&str],
+        division: &str,
+    ) -> Assignment {
+        let generation = before.generation + 1;
+        let mut working = BTreeSet::new();
+        for grant in &before.grants {
+            let former = grant.former.iter().map(String::as_str);
+            working.extend(former.filter(|name| !self.has_stopped(name, &group.uid, grant.since)));
+            working.extend(Some(&*grant.owner).filter(|name| !self.is_released(name)));
+        }
+        let histories = histories(live, generation, &working);
+        Assignment::of(generation, division, before.settled, &histories)
     }
 
     fn changed(
@@ -142,7 +176,8 @@ impl GroupView<'_> {
             }
         });
         let next: Vec<SlotHistory> = next.collect();
-        Some(Assignment::of(generation, before.settled || settles, &next))
+        let settled = before.settled || settles;
+        Some(Assignment::of(generation, &before.division, settled, &next))
     }
 
     /// Returns the deletion of the Lease of a member that no grant names.
@@ -165,4 +200,18 @@ impl GroupView<'_> {
         });
         found.map(|(name, _)| name.as_str())
     }
+}
+
+/// Returns the histories of slots that one generation gives to its members, after members that may work on all slots.
+fn histories(live: &[&str], since: u64, working: &BTreeSet<&str>) -> Vec<SlotHistory> {
+    let owners = balanced(live, |_| None).into_iter();
+    let histories = owners.map(|owner| {
+        let former = working.iter().filter(|name| **name != owner);
+        SlotHistory {
+            owner: owner.to_owned(),
+            since,
+            former: former.map(|name| (*name).to_owned()).collect(),
+        }
+    });
+    histories.collect()
 }

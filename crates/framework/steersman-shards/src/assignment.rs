@@ -10,6 +10,9 @@ use steersman_object::{ShardSlot, SlotSet};
 pub(crate) struct Assignment {
     /// Grows with each change.
     pub(crate) generation: u64,
+    /// The [division](steersman_object::ShardBy::division) of the members that own slots.
+    #[serde(default)]
+    pub(crate) division: String,
     /// Whether members may work by it. The first assignment of a Lease is settled two retry periods after its creation,
     /// because a Lease before it may have been deleted.
     pub(crate) settled: bool,
@@ -72,7 +75,12 @@ impl Assignment {
     }
 
     /// Makes the grants of the histories of all slots.
-    pub(crate) fn of(generation: u64, settled: bool, histories: &[SlotHistory]) -> Self {
+    pub(crate) fn of(
+        generation: u64,
+        division: &str,
+        settled: bool,
+        histories: &[SlotHistory],
+    ) -> Self {
         let mut grants: Vec<SlotGrant> = Vec::new();
         for (number, history) in (0..=u8::MAX).zip(histories) {
             let slot = ShardSlot::new(number);
@@ -89,6 +97,7 @@ impl Assignment {
         }
         Self {
             generation,
+            division: division.to_owned(),
             settled,
             grants,
         }

@@ -79,7 +79,8 @@ impl MemberDriver {
         );
         let given = &self.options.given;
         let (timing, seed) = (given.timing, given.seed);
-        let mut machine = MemberMachine::new((&group, &member), timing, seed, now());
+        let named = (&*group, &*member, &*given.by.division());
+        let mut machine = MemberMachine::new(named, timing, seed, now());
         let mut in_flight = InFlight::default();
         loop {
             self.gate.set_holding(machine.holding(now()));
@@ -253,6 +254,16 @@ impl MemberDriver {
                 released = released.len(),
                 owned = %after.owned,
                 "the shards of this replica have changed"
+            );
+        }
+        if let Some(other) = &after.other_division
+            && before.other_division.is_none()
+        {
+            warn!(
+                group,
+                own = after.division,
+                other,
+                "the replicas of the group divide the objects in another way: this replica gets no shards until those have left"
             );
         }
         if before.is_renewed && !after.is_renewed && !before.owned.is_empty() {

@@ -24,6 +24,8 @@ const BETWEEN_LISTS: Duration = Duration::from_millis(20);
 pub(crate) struct MemberMachine {
     name: String,
     group: String,
+    /// The [division](steersman_object::ShardBy::division) of this member.
+    division: String,
     timing: Timing,
     jitter: Jitter,
     stage: MemberStage,
@@ -129,7 +131,7 @@ pub(crate) struct Holding {
 
 impl MemberMachine {
     pub(crate) fn new(
-        (group, name): (&str, &str),
+        (group, name, division): (&str, &str, &str),
         timing: Timing,
         seed: u64,
         now: Instant,
@@ -137,6 +139,7 @@ impl MemberMachine {
         Self {
             name: name.to_owned(),
             group: group.to_owned(),
+            division: division.to_owned(),
             timing,
             jitter: Jitter::new(seed),
             stage: MemberStage::Member,
@@ -269,6 +272,11 @@ impl MemberMachine {
             member: self.name.clone(),
             members: view.live().into_iter().map(str::to_owned).collect(),
             owned: holding.slots,
+            division: self.division.clone(),
+            other_division: view
+                .division()
+                .filter(|division| *division != self.division)
+                .map(str::to_owned),
             is_renewed: holding.until.is_some(),
             ..ShardStatus::default()
         };
@@ -320,6 +328,7 @@ impl MemberMachine {
         });
         MemberContent {
             standing: self.standing(),
+            division: self.division.clone(),
             obeyed: newest.or_else(|| self.renewal.written.obeyed.clone()),
         }
     }

@@ -13,6 +13,8 @@ use crate::assignment::Assignment;
 pub(crate) const GROUP: &str = "steersman/shard-group";
 /// The annotation of a member: the uid of the group's Lease and the generation that the member has obeyed.
 pub(crate) const OBEYED: &str = "steersman/shards-obeyed";
+/// The annotation of a member: its [division](steersman_object::ShardBy::division).
+pub(crate) const DIVISION: &str = "steersman/shards-division";
 /// The annotation of a member that leaves: [`LEAVING`] or [`RELEASED`].
 pub(crate) const STANDING: &str = "steersman/shards-standing";
 /// The annotation of the group's Lease: an [`Assignment`] as JSON.
@@ -43,6 +45,7 @@ pub(crate) struct Obeyed {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct MemberContent {
     pub(crate) standing: Standing,
+    pub(crate) division: String,
     /// The newest generation by which the member works: it works on no slot that this generation takes away from it.
     pub(crate) obeyed: Option<Obeyed>,
 }
@@ -111,7 +114,12 @@ impl MemberContent {
             Some(RELEASED) => Standing::Released,
             _ => Standing::Member,
         };
-        Self { standing, obeyed }
+        let division = annotation(lease, DIVISION).unwrap_or_default().to_owned();
+        Self {
+            standing,
+            division,
+            obeyed,
+        }
     }
 
     /// Makes the Lease of a member: `version` is that of the known Lease, `None` for a new one.
@@ -124,6 +132,7 @@ impl MemberContent {
     ) -> Lease {
         let mut lease = labelled(key, group);
         let annotations = lease.metadata.annotations.get_or_insert_default();
+        annotations.insert(DIVISION.to_owned(), self.division.clone());
         if let Some(Obeyed { uid, generation }) = &self.obeyed {
             annotations.insert(OBEYED.to_owned(), format!("{uid}/{generation}"));
         }

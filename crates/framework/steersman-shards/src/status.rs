@@ -16,6 +16,10 @@ pub struct ShardStatus {
     pub members: Vec<String>,
     /// The generation of the assignment; 0 before the first one.
     pub generation: u64,
+    /// The [division](steersman_object::ShardBy::division) of this replica.
+    pub division: String,
+    /// The division of the group, if it is another one: this replica owns no slot until no member has that division.
+    pub other_division: Option<String>,
     /// The slots that this replica owns.
     pub owned: SlotSet,
     /// The slots that the assignment gives to this replica, and that former owners may still work on.

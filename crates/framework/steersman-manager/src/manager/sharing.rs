@@ -64,6 +64,10 @@ impl PartReadiness {
 
 /// Returns why a replica does not work on its part; `open` are the slots that it works on.
 fn unready(status: &ShardStatus, open: &SlotSet) -> Option<String> {
+    // SHARD-11: a rolling update must go on, because it ends the replicas that this one waits for.
+    if status.other_division.is_some() {
+        return None;
+    }
     let (owned, awaited) = (&status.owned, &status.awaited);
     if !status.waits_for.is_empty() {
         let others = status.waits_for.join(", ");
@@ -98,6 +102,8 @@ fn describe(status: &ShardStatus) -> Value {
         "members": status.members,
         "generation": status.generation,
         "isRenewed": status.is_renewed,
+        "division": status.division,
+        "otherDivision": status.other_division,
         "owned": { "slots": status.owned.to_string(), "count": status.owned.len() },
         "awaited": { "slots": status.awaited.to_string(), "count": status.awaited.len() },
         "waitsFor": status.waits_for,
@@ -155,6 +161,8 @@ mod tests {
         assert_eq!(unready(&status, &part), None);
         status.is_renewed = false;
         assert!(unready(&status, &part).is_some());
+        status.other_division = Some("name-00000000".to_owned());
+        assert_eq!(unready(&status, &none), None);
     }
 
     #[test]

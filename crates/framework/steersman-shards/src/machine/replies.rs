@@ -144,12 +144,14 @@ impl MemberMachine {
             given: &self.given,
             lease_duration: self.timing.lease_duration,
         };
+        // SHARD-11
+        let is_divided_alike = assignment.division == self.division;
         for grant in &assignment.grants {
             let given = Obeyed {
                 uid: group.uid.clone(),
                 generation: grant.since,
             };
-            let is_own = grant.owner == self.name && assignment.settled;
+            let is_own = grant.owner == self.name && assignment.settled && is_divided_alike;
             let mut former = grant.former.iter().filter(|name| **name != self.name);
             let may_begin =
                 is_own && former.all(|name| view.has_stopped(name, &group.uid, grant.since));

@@ -4,12 +4,12 @@ mod simulation;
 
 use std::time::Duration;
 
-use simulation::{Fault, Simulation};
+use simulation::{Fault, ONE, OTHER, Simulation};
 use steersman_testenv::seeds;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-// SHARD-1, SHARD-2, SHARD-3
+// SHARD-1, SHARD-2, SHARD-3, SHARD-11
 #[test]
 fn no_two_members_work_on_one_slot_and_each_slot_has_an_owner_at_last() {
     seeds::live(0..500, "cargo xtask seeds --of members --only", |seed| {
@@ -57,6 +57,47 @@ fn deleted_leases_let_no_two_members_work_on_one_slot() {
         simulation.delete_all_leases();
         simulation.calm(40 * SECOND);
         simulation.assert_all_owned();
+    }
+}
+
+// SHARD-11
+#[test]
+fn members_with_another_division_wait_until_the_others_have_left() {
+    for seed in 0..20 {
+        let mut simulation = Simulation::of_members(seed, 3);
+        simulation.calm(20 * SECOND);
+        simulation.divide(OTHER);
+        for _ in 0..3 {
+            simulation.start();
+        }
+        simulation.calm(20 * SECOND);
+        simulation.assert_all_owned();
+        assert_eq!(
+            simulation.owning_divisions(),
+            [ONE].into(),
+            "seed {seed}: those that were first go on"
+        );
+        simulation.replace_all(ONE, SECOND);
+        simulation.let_work_end();
+        simulation.calm(2 * SECOND);
+        simulation.assert_all_owned();
+        assert_eq!(simulation.owning_divisions(), [OTHER].into(), "seed {seed}");
+    }
+}
+
+// SHARD-11: the Lease of a crashed member expires first.
+#[test]
+fn a_crash_of_the_last_member_of_a_division_lets_the_others_begin() {
+    for seed in 0..20 {
+        let mut simulation = Simulation::of_members(seed, 1);
+        simulation.calm(20 * SECOND);
+        simulation.divide(OTHER);
+        simulation.start();
+        simulation.calm(5 * SECOND);
+        simulation.fault(Fault::Crash, 0);
+        simulation.calm(25 * SECOND);
+        simulation.assert_all_owned();
+        assert_eq!(simulation.owning_divisions(), [OTHER].into(), "seed {seed}");
     }
 }
 

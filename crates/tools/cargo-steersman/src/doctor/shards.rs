@@ -64,15 +64,13 @@ pub(crate) fn check_shards(
     for (owner, part) in &parts {
         findings.0.push(leases.check(owner, part));
     }
-    for member in leases
+    let spare = leases
         .members
-        .keys()
-        .filter(|name| !parts.contains_key(*name))
-    {
-        findings.0.push(DoctorFinding::unknown(
-            format!("{member} has no slots"),
-            "nothing to do if it has just started or ended, or if there are more replicas than slots",
-        ));
+        .iter()
+        .filter(|(name, _)| !parts.contains_key(*name));
+    let division = json_text(&assignment["division"]);
+    for (member, lease) in spare {
+        findings.0.push(check_spare(member, lease, division));
     }
     if assignment["settled"] == false {
         let text = format!("the assignment of Lease {group} is not valid yet, so no replica works");
@@ -145,6 +143,24 @@ impl GroupLeases<'_> {
     }
 }
 
+/// Returns the finding about a member without slots; `division` is how the group divides the objects.
+fn check_spare(member: &str, lease: &Value, division: &str) -> DoctorFinding {
+    let own = annotation(lease, "steersman/shards-division");
+    if own == division {
+        return DoctorFinding::unknown(
+            format!("{member} has no slots"),
+            "nothing to do if it has just started or ended, or if there are more replicas than slots",
+        );
+    }
+    DoctorFinding::unknown(
+        format!(
+            "{member} has no slots, because it divides the objects as {own}, and the group as {division}"
+        ),
+        "nothing to do during a rollout that changes --shard-by or the function of the shards: it gets slots when the replicas \
+         of the other form have ended. Otherwise give all replicas the same form",
+    )
+}
+
 /// Returns the finding about a server that should filter by shard; `filters` is whether it does.
 pub(crate) fn check_filter(filters: &SeenFact<bool>) -> DoctorFinding {
     match filters {
@@ -184,14 +200,16 @@ mod tests {
 
     fn member(name: &str, obeyed: &str, renewed: &str) -> Value {
         json!({
-            "metadata": {"name": name, "annotations": {"steersman/shards-obeyed": obeyed}},
+            "metadata": {"name": name, "annotations": {
+                "steersman/shards-obeyed": obeyed, "steersman/shards-division": "name-0",
+            }},
             "spec": {"leaseDurationSeconds": 15, "renewTime": renewed},
         })
     }
 
     #[test]
     fn each_owner_is_reported_with_what_it_waits_for() {
-        let assignment = json!({"generation": 3, "settled": false, "grants": [
+        let assignment = json!({"generation": 3, "settled": false, "division": "name-0", "grants": [
             {"slots": "0-127", "owner": "a", "since": 1},
             {"slots": "128-191", "owner": "b", "since": 3, "former": ["a"]},
             {"slots": "192-200", "owner": "c", "since": 2, "former": ["a"]},
@@ -199,6 +217,8 @@ mod tests {
             {"slots": "211-255", "owner": "e", "since": 1},
         ]});
         let fresh = "2026-03-01T11:59:58Z";
+        let mut other = member("h", "g/3", fresh);
+        other["metadata"]["annotations"]["steersman/shards-division"] = json!("namespace-0");
         let found = checked(&Ok(vec![
             group(&assignment.to_string()),
             member("a", "g/2", fresh),
@@ -206,6 +226,7 @@ mod tests {
             member("c", "g/3", fresh),
             member("d", "g/3", "2026-03-01T11:00:00Z"),
             member("f", "g/3", fresh),
+            other,
         ]));
         let expected = [
             (
@@ -226,6 +247,10 @@ mod tests {
             ),
             (FindingLevel::Problem, "e has 45 of 256 slots, and no Lease"),
             (FindingLevel::Unknown, "f has no slots"),
+            (
+                FindingLevel::Unknown,
+                "h has no slots, because it divides the objects as namespace-0, and the group as name-0",
+            ),
             (
                 FindingLevel::Unknown,
                 "the assignment of Lease ops/shop-shards is not valid yet, so no replica works",

@@ -1,6 +1,6 @@
 //! The server, the network and the members of a simulated group.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -12,6 +12,9 @@ use crate::machine::{MemberMachine, RenewReply, ShardStep};
 use crate::record::{GroupRecord, GroupSnapshot, MemberContent, MemberRecord};
 
 const GROUP: &str = "group";
+/// Two divisions.
+pub(super) const ONE: &str = "one";
+pub(super) const OTHER: &str = "other";
 /// The shortest and the longest step of the simulated time.
 const TICK: Duration = Duration::from_millis(5);
 const LONGEST_TICK: Duration = Duration::from_millis(100);
@@ -71,6 +74,7 @@ struct Server {
 #[derive(Debug)]
 struct Member {
     name: String,
+    division: &'static str,
     machine: MemberMachine,
     in_flight: Vec<InFlight>,
     /// For each slot with work: when the work ends.
@@ -95,6 +99,8 @@ pub(super) struct Simulation {
     /// The longest time of each way of a request, in milliseconds.
     latency: u64,
     works: bool,
+    /// The division of the members that start.
+    division: &'static str,
 }
 
 impl Server {
@@ -229,6 +235,7 @@ impl Simulation {
             names: 0,
             latency: 20,
             works: true,
+            division: ONE,
         };
         for _ in 0..members {
             this.start();
@@ -236,14 +243,36 @@ impl Simulation {
         this
     }
 
+    /// Starts members with a division from now on.
+    pub(super) fn divide(&mut self, division: &'static str) {
+        self.division = division;
+    }
+
+    /// Lets the members of a division leave, one after the other.
+    pub(super) fn replace_all(&mut self, division: &'static str, pause: Duration) {
+        while let Some(at) = self.members.iter().position(|one| one.division == division) {
+            self.fault(Fault::Leave, at);
+            self.calm(pause);
+        }
+    }
+
+    /// Returns the divisions of the members that own slots.
+    pub(super) fn owning_divisions(&self) -> BTreeSet<&'static str> {
+        let owners = self.members.iter();
+        let owners = owners.filter(|one| !one.machine.holding(self.now).slots.is_empty());
+        owners.map(|one| one.division).collect()
+    }
+
     pub(super) fn start(&mut self) {
         self.names += 1;
         // Names are not in the order of the starts.
         let name = format!("{:02x}-{}", self.rng.u8(..), self.names);
         let seed = self.rng.u64(..);
-        let machine = MemberMachine::new((GROUP, &name), Timing::default(), seed, self.now);
+        let named = (GROUP, &*name, self.division);
+        let machine = MemberMachine::new(named, Timing::default(), seed, self.now);
         self.members.push(Member {
             name,
+            division: self.division,
             machine,
             in_flight: Vec::new(),
             work: BTreeMap::new(),
@@ -269,7 +298,12 @@ impl Simulation {
                 4 | 5 => self.fault(Fault::Cut(time), at),
                 6 => self.fault(Fault::DeleteLease, at),
                 7 if self.rng.u8(0..4) == 0 => self.server.snapshot.group = None,
-                _ if self.members.len() < 8 => self.start(),
+                // In half of the simulations, some members divide otherwise.
+                _ if self.members.len() < 8 => {
+                    let is_other = self.seed % 2 == 1 && self.rng.u8(0..3) == 0;
+                    self.division = if is_other { OTHER } else { ONE };
+                    self.start();
+                }
                 _ => {}
             }
         }
@@ -429,12 +463,17 @@ impl Simulation {
 
     fn assert_no_slot_has_two_workers(&self) {
         let mut workers: BTreeMap<u8, &str> = BTreeMap::new();
+        let mut divided: Option<&Member> = None;
         for member in &self.members {
             if member.is_paused(self.now) {
                 continue;
             }
             for slot in member.work.keys() {
-                if let Some(other) = workers.insert(*slot, &member.name) {
+                // SHARD-11: by another division, an object of this slot is in any slot.
+                let other = divided.filter(|one| one.division != member.division);
+                let other = other.map(|one| one.name.as_str());
+                divided = Some(member);
+                if let Some(other) = workers.insert(*slot, &member.name).or(other) {
                     let writes = self.server.writes.iter().rev().take(40).rev();
                     let writes: Vec<&str> = writes.map(String::as_str).collect();
                     panic!(
