@@ -20,6 +20,11 @@ pub(crate) struct DelayedKeys {
 }
 
 impl DelayedKeys {
+    /// Returns the slots of the keys in the order of their deadlines.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = KeySlot> + '_ {
+        self.by_deadline.values().copied()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.by_deadline.is_empty()
     }

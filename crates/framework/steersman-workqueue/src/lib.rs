@@ -43,6 +43,7 @@
 //! - `ready` selects the next ready key, and `delayed` holds the delayed keys by their deadlines.
 //! - `table` has one slot for each key that the queue knows, `index` finds that slot with one random access to memory,
 //!   and `held` has what is known of a key only while a ticket holds it.
+//! - `report` has what a queue shows of its keys to people, such as [`QueueReport`]; `machine::reports` makes it.
 //! - `exchange` has the inputs and outputs of the machine, such as [`Verdict`].
 //! - `machine` joins them into the whole behaviour of the queue, without a lock and without a clock: which keys are
 //!   ready, delayed or held, and which key is next. `machine::arrivals` decides where an add or a passed deadline puts
@@ -63,6 +64,7 @@ mod index;
 mod held;
 mod table;
 mod exchange;
+mod report;
 mod sync;
 mod machine;
 mod add_buffer;
@@ -78,4 +80,5 @@ pub use limiter::RateLimiter;
 pub use metrics::Metrics;
 pub use options::{AddOptions, Priority, QueueOptions};
 pub use queue::Queue;
+pub use report::{KeyReport, KeyState, QueueReport};
 pub use ticket::Ticket;

@@ -16,6 +16,7 @@ use crate::table::{KeyStatus, KeyTable, Retry};
 
 mod arrivals;
 mod verdicts;
+mod reports;
 
 /// The state of one queue. Its methods get the time from the caller, and read no clock.
 ///

@@ -7,6 +7,7 @@ use crate::error::ShutDown;
 use crate::key::Key;
 use crate::machine::Machine;
 use crate::options::{AddOptions, QueueOptions};
+use crate::report::{KeyReport, QueueReport};
 use crate::shared::SharedQueue;
 use crate::ticket::Ticket;
 
@@ -112,6 +113,21 @@ impl<T: Key> Queue<T> {
     /// Empty unless the queue [records times](QueueOptions::record_times).
     pub fn held_since(&self) -> Vec<(T, Instant)> {
         self.shared.read(Machine::held_since)
+    }
+
+    /// Returns how many keys are ready, delayed and held, and at most `most` keys of each state.
+    ///
+    /// Made for people: it visits every ready or delayed key under the lock of the queue.
+    pub fn report(&self, most: usize) -> QueueReport<T> {
+        self.shared.read(|machine| machine.report(most))
+    }
+
+    /// Returns the state of the first key for which `matches` returns true; `None` if the queue holds no such key.
+    ///
+    /// Made for people: it may visit every key under the lock of the queue, so `matches` must be quick, and must not
+    /// call the queue.
+    pub fn find(&self, matches: impl Fn(&T) -> bool) -> Option<KeyReport<T>> {
+        self.shared.read(|machine| machine.find(matches))
     }
 
     /// Closes the queue at once, and returns the number of dropped keys.

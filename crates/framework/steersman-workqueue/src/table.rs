@@ -142,6 +142,11 @@ impl<T: Key> KeyTable<T> {
         since.saturating_sub(Duration::from_nanos(added.0))
     }
 
+    /// Returns the instant of a stamp; `None` if no time was recorded yet.
+    pub(crate) fn instant_of(&self, added: Stamp) -> Option<Instant> {
+        self.began?.checked_add(Duration::from_nanos(added.0))
+    }
+
     pub(crate) fn slots(&self) -> Range<KeySlot> {
         // Only `slot_of` makes slot numbers, as values of this type.
         0..(self.pages.len() * PAGE) as KeySlot

@@ -6,6 +6,7 @@ use crate::index::Hashes;
 use crate::options::AddOptions;
 
 mod early_runs;
+mod reports;
 
 struct World {
     machine: Machine<&'static str>,
