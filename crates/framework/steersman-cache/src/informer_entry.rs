@@ -288,6 +288,7 @@ impl InformerEntry {
             is_metadata_only: untyped.is_metadata_only(),
             subscribers: untyped.subscribers(),
             activity_due: untyped.activity_due(),
+            usage: untyped.usage(),
         }
     }
 

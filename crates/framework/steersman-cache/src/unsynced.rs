@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Instant;
 
-use steersman_informer::{InformerState, Reason};
+use steersman_informer::{InformerState, InformerUsage, Reason};
 use steersman_object::Kind;
 
 /// An informer that has not synced, with the reason and the remedy.
@@ -67,6 +67,8 @@ pub struct InformerReport {
     /// The instant by which the reflector will have received data, sent a request, or ended a pause; `None` unless the
     /// informer runs.
     pub activity_due: Option<Instant>,
+    /// What the informer holds and has received; `None` in a cache without metrics.
+    pub usage: Option<InformerUsage>,
 }
 
 /// The reason why an informer has not synced.

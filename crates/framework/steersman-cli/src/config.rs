@@ -366,7 +366,10 @@ impl<T> Config<T> {
         let token = flags.metrics_token_path.as_ref();
         let server = match (flags.metrics_secure, token) {
             // Without access control, the log level has no route: any client could change it.
-            (Some(false), None) => return Some(MetricsServer::new(address)),
+            (Some(false), None) => {
+                let has_page = flags.debug_page.unwrap_or_default();
+                return Some(MetricsServer::new(address).debug_page(has_page));
+            }
             (Some(false), Some(_)) => MetricsServer::new(address),
             _ => MetricsServer::secure(address).tls(self.metrics_tls()),
         };
@@ -374,6 +377,7 @@ impl<T> Config<T> {
             Some(path) => server.access(TokenFile::new(path)),
             None => server,
         };
+        let server = server.debug_page(flags.debug_page.unwrap_or_default());
         Some(match &self.log {
             Some(level) => server.route(level_route(level.clone())),
             None => server,
@@ -421,6 +425,26 @@ mod tests {
                 &["--enable-http2", "--metrics-cert-path=/certs"],
                 "http2: true",
             ),
+        ] {
+            let words = ["program", "--metrics-bind-address=:8443"];
+            let words = words.iter().chain(flags);
+            let args = crate::Args::try_parse_from(words).unwrap();
+            let config = args.config_with(|_| None).unwrap();
+            let server = format!("{:?}", config.metrics_server().unwrap());
+            assert!(server.contains(expected), "{flags:?}: {server}");
+        }
+    }
+
+    #[test]
+    fn the_debug_page_is_served_if_it_is_asked_for() {
+        for (flags, expected) in [
+            (&[][..], "has_debug_page: false"),
+            (&["--debug-page"], "has_debug_page: true"),
+            (
+                &["--debug-page", "--metrics-secure=f"],
+                "has_debug_page: true",
+            ),
+            (&["--debug-page=f"], "has_debug_page: false"),
         ] {
             let words = ["program", "--metrics-bind-address=:8443"];
             let words = words.iter().chain(flags);

@@ -66,6 +66,9 @@ pub(crate) struct SettingFlags {
     /// The file of a token: clients that send it read metrics, diagnostics and the log level, and the API server is not asked. It counts without HTTPS, too
     #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub(crate) metrics_token_path: Option<PathBuf>,
+    /// Serve the debug page below /debug/ of the metrics server, for people with a browser; without access control only on a loopback address
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
+    pub(crate) debug_page: Option<bool>,
     /// The folder of the certificate of the webhook server
     #[arg(long, value_name = "FOLDER", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub(crate) webhook_cert_path: Option<PathBuf>,
@@ -145,7 +148,7 @@ impl SettingFlags {
         first_of_each![
             config, kubeconfig, context, namespace, preflight, graceful_shutdown_timeout,
             health_probe_bind_address, metrics_bind_address, metrics_secure, metrics_cert_path,
-            metrics_cert_name, metrics_cert_key, metrics_token_path, webhook_cert_path,
+            metrics_cert_name, metrics_cert_key, metrics_token_path, debug_page, webhook_cert_path,
             webhook_cert_name, webhook_cert_key, webhook_inject_ca_from, enable_http2,
             leader_elect, leader_election_id, leader_election_namespace,
             leader_election_lease_duration, leader_election_renew_deadline,

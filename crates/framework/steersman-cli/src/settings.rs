@@ -52,6 +52,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("metrics-cert-name", Some("tls.crt"), SERVERS),
     setting("metrics-cert-key", Some("tls.key"), SERVERS),
     setting("metrics-token-path", None, SERVERS),
+    setting("debug-page", Some("false"), SERVERS),
     setting("webhook-cert-path", None, SERVERS),
     setting("webhook-cert-name", Some("tls.crt"), SERVERS),
     setting("webhook-cert-key", Some("tls.key"), SERVERS),

@@ -27,6 +27,7 @@ use crate::own_writes::unseen_writes::Read;
 use crate::read::cached;
 use crate::read::live::{self, Live};
 use crate::shared::SharedClient;
+use crate::wait_observer::WaitObserver;
 use crate::write::{RequestId, WriteObserver};
 use status::StatusClient;
 use subresource::Subresource;
@@ -207,6 +208,12 @@ impl<S: Clone> Client<S> {
         self.over(self.shared.counting_within(&whole.shared))
     }
 
+    /// Returns a copy of this client whose waits, and those of clients made from it, `observer` observes; see
+    /// [`ClientOptions::observe_waits`].
+    pub fn waits_observed_by(&self, observer: Arc<dyn WaitObserver>) -> Self {
+        self.with(|options| options.observe_waits(observer))
+    }
+
     /// Returns a copy of this client with a further observer. The observer is called for the writes of the copy and of
     /// the clients made from the copy.
     pub fn observed_by(&self, observer: Arc<dyn WriteObserver>) -> Self {
@@ -315,6 +322,16 @@ impl<S: Clone> Client<S> {
     /// Cancel safe.
     pub async fn writes_finished(&self) {
         self.shared.sender().in_flight.none().await;
+    }
+
+    /// Returns the number of writes of this client, its copies and the clients made from it that are in flight.
+    pub fn writes_in_flight(&self) -> usize {
+        self.shared.sender().in_flight.count()
+    }
+
+    /// Returns the number of objects with writes of this client and its copies that the cache has not seen yet.
+    pub fn unseen_writes(&self) -> usize {
+        self.shared.sender().own.unseen()
     }
 }
 

@@ -54,6 +54,7 @@
 //!
 //! - [`mod@write`] has [`Write`], one write with its outcome, and [`WriteObserver`], which is called for every write;
 //!   `write::outcome` derives the outcome of a write from the server's answer.
+//! - [`mod@wait_observer`] has [`ClientWait`], a wait for the server or for the cache, and [`WaitObserver`].
 //! - [`condition`] has [`Condition`], a condition of an object; [`conditions`] has the conditions that programs wait
 //!   for most.
 //! - [`error`] has [`Error`].
@@ -87,6 +88,7 @@
 //!   subresource, and `client::subresource` those of any subresource.
 
 pub mod write;
+pub mod wait_observer;
 pub mod condition;
 pub mod conditions;
 pub mod error;
@@ -124,5 +126,6 @@ pub use metrics::ClientMetrics;
 pub use options::{ClientOptions, OptimisticLock};
 pub use patch::extract::extract;
 pub use read::live::{Live, Page, Pages};
+pub use wait_observer::{ClientWait, WaitCause, WaitObserver};
 pub use watch::ObjectWatch;
 pub use write::{RequestId, Write, WriteObserver, WriteOutcome, WrittenObject};

@@ -7,6 +7,7 @@ use steersman_api::{DEFAULT_REQUEST_TIMEOUT, DeleteOptions, FieldValidation, Wri
 
 use crate::consistency::ReadConsistency;
 use crate::metrics::ClientMetrics;
+use crate::wait_observer::WaitObserver;
 use crate::write::WriteObserver;
 
 /// The options of a [`Client`](crate::Client); [`new`](Self::new) has the defaults.
@@ -27,6 +28,7 @@ pub struct ClientOptions {
     pub(crate) attempts: u32,
     pub(crate) retry_after_limit: Duration,
     pub(crate) observers: Vec<Arc<dyn WriteObserver>>,
+    pub(crate) wait_observer: Option<Arc<dyn WaitObserver>>,
     pub(crate) consistency: ReadConsistency,
     pub(crate) own_write_wait: Duration,
     pub(crate) own_answers: bool,
@@ -69,6 +71,7 @@ impl ClientOptions {
             attempts: 5,
             retry_after_limit: Duration::from_secs(10),
             observers: Vec::new(),
+            wait_observer: None,
             consistency: ReadConsistency::default(),
             own_write_wait: Duration::from_secs(10),
             own_answers: true,
@@ -209,6 +212,12 @@ impl ClientOptions {
     /// Adds an observer. It is called when a write begins and when its outcome is known. Dry runs are not reported.
     pub fn observe_writes(mut self, observer: Arc<dyn WriteObserver>) -> Self {
         self.observers.push(observer);
+        self
+    }
+
+    /// Sets the observer of the times that the client waits for the server or for its cache. Default: none.
+    pub fn observe_waits(mut self, observer: Arc<dyn WaitObserver>) -> Self {
+        self.wait_observer = Some(observer);
         self
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures::FutureExt as _;
 use futures::channel::oneshot;
 use futures::future::BoxFuture;
+use steersman_api::clock::now;
 use steersman_api::{Answer, Error, Mapper, PreparedRequest};
 use steersman_object::{Kind, ResourceVersion, panic_text};
 use tokio::sync::watch;
@@ -18,6 +19,7 @@ use crate::consistency::ReadConsistency;
 use crate::options::ClientOptions;
 use crate::own_writes::unseen_writes::WriterHash;
 use crate::own_writes::write_tracker::WriteTracker;
+use crate::wait_observer::{ClientWait, WaitCause};
 use crate::write::outcome::{Repeats, outcome};
 use crate::write::{RequestId, Write, WriteObserver};
 
@@ -63,6 +65,10 @@ impl WritesInFlight {
     pub(crate) async fn none(&self) {
         // `wait_for` fails only if the `watch` sender is dropped, and `self` holds the sender.
         let _ = self.writes.subscribe().wait_for(|many| *many == 0).await;
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        *self.writes.borrow()
     }
 
     fn begin(self: &Arc<Self>) -> WriteInFlight {
@@ -127,13 +133,39 @@ impl RequestSender {
         kind: &Kind,
         ask: impl Fn() -> F,
     ) -> Result<T, Error> {
-        let mut repeats = Repeats::default();
-        loop {
-            match ask().await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => self.pause(error, kind, None, &mut repeats).await?,
+        let reading = async {
+            let mut repeats = Repeats::default();
+            loop {
+                match ask().await {
+                    Ok(answer) => return Ok(answer),
+                    Err(error) => self.pause(error, kind, None, &mut repeats).await?,
+                }
             }
+        };
+        self.observed(WaitCause::LiveRead, kind, reading).await
+    }
+
+    /// Waits for a future, and reports the wait to the observer, if there is one.
+    pub(crate) async fn observed<T>(
+        &self,
+        cause: WaitCause,
+        kind: &Kind,
+        wait: impl Future<Output = T>,
+    ) -> T {
+        let observer = self.options.wait_observer.as_ref();
+        let observed = observer.map(|observer| (observer, now()));
+        // One await in all cases, so that the future has one copy of `wait`.
+        let ended = wait.await;
+        if let Some((observer, began)) = observed {
+            observer.waited(&ClientWait {
+                request: self.request.clone(),
+                cause,
+                kind: kind.clone(),
+                began,
+                took: now().saturating_duration_since(began),
+            });
         }
+        ended
     }
 
     /// Returns a copy of this sender. The copy sends dry runs if `dry_run` is set or the client is for dry runs.
@@ -229,7 +261,14 @@ impl RequestSender {
         if let (Some(metrics), Some(code)) = (&self.options.metrics, error.code()) {
             metrics.repeated(code, method.unwrap_or("GET"), &self.host, wait);
         }
-        sleep(wait).await;
+        match method {
+            Some(_) => {
+                self.observed(WaitCause::RetryAfter, kind, sleep(wait))
+                    .await;
+            }
+            // The pauses of a read are part of its wait.
+            None => sleep(wait).await,
+        }
         Ok(())
     }
 

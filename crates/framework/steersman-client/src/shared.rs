@@ -22,6 +22,7 @@ use crate::own_writes::unseen_writes::{Note, Read, WriterHash};
 use crate::own_writes::write_tracker::{RequiredWrites, Unstored, WaitOutcome, WriteTracker};
 use crate::patch::change::{ChangedPart, PatchMode, check_version, is_of_another};
 use crate::send::RequestSender;
+use crate::wait_observer::WaitCause;
 use crate::write::RequestId;
 
 /// The state of a client. Its other handles, such as [`Live`](crate::Live), hold it, too. Cheap to clone; clones share
@@ -135,7 +136,11 @@ impl SharedClient {
     /// Waits until the cache has seen the writes in `notes`, at most for [`ClientOptions::own_write_wait`].
     pub(crate) async fn wait(&self, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> WaitOutcome {
         let sender = &self.sender;
-        sender.own.wait(&sender.options, kind, read, notes).await
+        if notes.is_empty() {
+            return WaitOutcome::Cache(Vec::new());
+        }
+        let waiting = sender.own.wait(&sender.options, kind, read, notes);
+        sender.observed(WaitCause::OwnWrites, kind, waiting).await
     }
 
     /// Returns whether a result that was read after [`wait`](Self::wait) is valid. The `unstored` objects are absent on

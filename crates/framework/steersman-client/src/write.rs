@@ -147,6 +147,11 @@ impl RequestId {
         &self.controller
     }
 
+    /// Returns the key that the request reconciles, as its `Debug` text.
+    pub fn key_text(&self) -> String {
+        format!("{:?}", self.key)
+    }
+
     /// Returns the key that the request reconciles; `None` if the type of the key is not `K`.
     pub fn key<K: Eq + Hash + fmt::Debug + Send + Sync + 'static>(&self) -> Option<&K> {
         let key: &dyn Any = &*self.key;

@@ -4,6 +4,7 @@ pub(crate) mod reason;
 pub(crate) mod changes;
 pub(crate) mod loops;
 pub(crate) mod loop_watch;
+pub(crate) mod event_journal;
 
 pub(crate) mod declared;
 mod owned;

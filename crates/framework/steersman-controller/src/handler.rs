@@ -160,7 +160,7 @@ impl<R: RequestKey> Requests<R> {
     }
 
     /// Returns the requests in the order of their first adds.
-    pub fn iter(&self) -> impl Iterator<Item = &R> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &R> {
         self.added.iter().map(|(request, _)| request)
     }
 

@@ -86,12 +86,14 @@
 //! - `request`, `error` and `action`: the vocabulary of a reconcile.
 //! - `clusters` has the set of clusters that controllers watch besides the manager's own cluster.
 //! - `outcome` decides how the result of a reconcile ends its ticket.
+//! - `journal` has the words of what a controller shows of its queue, its events and its reconciles.
 //! - `status` shows what a controller waits for and which handlers panicked; `metrics` has its metrics.
 //! - `guarded` protects the queue from panics of a rate limiter.
 //! - `limit` shares permits for reconciles among controllers, in the turns that `limit::turns` decides.
 //! - `options` has the options of the queue and of the workers.
 //! - `context` has [`Context`]: `context::reason` is why a reconcile runs, from the table in `context::changes`, and
-//!   `context::loops` detects requests that trigger themselves.
+//!   `context::loops` detects requests that trigger themselves. `context::event_journal` keeps the last events, and the
+//!   steps of running reconciles.
 //! - [`predicate`], [`reconcile`] and [`handler`] have the traits that authors of operators implement, and
 //!   implementations made of functions.
 //! - `watch` routes the events of one kind. `watch::optional` watches a kind whenever the server serves it,
@@ -101,7 +103,8 @@
 //! - [`source`] has the sources of requests: `source::channel` is a channel of objects, and `source::poll` polls the
 //!   state of something outside the cluster at the times that `source::poll::schedule` decides.
 //! - `pump` is the wiring file of one watch: subscription, predicate, handler, queue.
-//! - `worker` takes tickets and runs the reconciler; `worker::recent_reconciles` has the last reconciles.
+//! - `worker` takes tickets and runs the reconciler; `worker::recent_reconciles` has the last reconciles, and
+//!   `worker::reconcile_groups` the slowest ones and the failures by message.
 //! - `lifecycle` decides when workers start and what ends a controller; `start` has the cache, client and settings that
 //!   a controller is started with, and `running` executes the decisions of `lifecycle`.
 //! - `controller` has [`Controller`], and `builder` [`ControllerBuilder`], which declares it.
@@ -111,6 +114,7 @@ mod error;
 mod clusters;
 mod action;
 mod outcome;
+mod journal;
 mod status;
 mod metrics;
 mod guarded;
@@ -139,16 +143,19 @@ pub use context::reason::{ChangedObject, ObjectChange, RunReason};
 pub use controller::Controller;
 pub use controller::declaration::{ControllerDeclaration, NeededRule};
 pub use error::{ControllerError, Error};
+pub use journal::recent::{RecentReconcile, ReconcileResult};
+pub use journal::{ErrorGroup, JournalEvent, LoopReport, ReconcileRate, ReconcileStep, StepAction};
 pub use limit::ReconcileLimit;
 pub use options::{Clock, ControllerDefaults, ControllerSettings};
 pub use reconcile::{CleanUp, Finalized, Finalizers, Reconciler, pause};
 pub use request::{ClusterName, ClusterRequest, Request, RequestKey};
 pub use start::StartContext;
-pub use status::recent::{RecentReconcile, ReconcileResult};
 pub use status::{ControllerStatus, HandlerFailure, WorkProgress};
 
 pub use handler::target::{ControllerTarget, Keyed, Primary, TargetOf};
 pub use watch::added::{AddedWatch, WatchSet};
 pub use watch::declared::{Watch, WatchedKind, WatchedObjects, WatchedRequests};
 
-pub use steersman_workqueue::{AddOptions, Priority, RateLimiter, limiter};
+pub use steersman_workqueue::{
+    AddOptions, KeyReport, KeyState, Priority, QueueReport, RateLimiter, limiter,
+};

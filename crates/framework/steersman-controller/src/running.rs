@@ -2,6 +2,7 @@
 
 mod first_sync;
 mod overdue;
+mod running_inside;
 mod tasks;
 
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use futures::future::{FutureExt as _, join_all};
 use prometheus::Registry;
 use steersman_api::clock::{at, now};
-use steersman_client::{Client, WriteObserver};
+use steersman_client::{Client, WaitObserver, WriteObserver};
 use steersman_object::Kind;
 use steersman_workqueue::{Metrics as QueueMetrics, MetricsError, Queue};
 use tokio::time::{sleep, timeout};
@@ -20,6 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::context::changes::PendingChanges;
 use crate::context::declared::DeclaredKinds;
+use crate::context::event_journal::EventJournal;
 use crate::context::loop_watch::LoopWatch;
 use crate::context::{Context, default_events};
 use crate::error::ControllerError;
@@ -38,6 +40,8 @@ use crate::worker::hooks::Hooks;
 use crate::worker::recent_reconciles::RecentReconciles;
 use crate::worker::sharded_requests::ShardedRequests;
 use crate::worker::{Work, Worker};
+
+use running_inside::RunningInside;
 
 use first_sync::{InitialSets, next_synced, remind, sync_error};
 use overdue::{BETWEEN_LOOKS, OverdueReconciles};
@@ -62,6 +66,7 @@ struct RunningController<R: RequestKey> {
     tasks: ControllerTasks,
     initial: InitialSets,
     status: ControllerStatus,
+    journal: Option<EventJournal<R>>,
 }
 
 pub(crate) async fn run<R: RequestKey>(
@@ -114,14 +119,22 @@ fn watch<R: RequestKey>(
     let queue = queue.map_err(|source| unregistered(&name, source))?;
     let changes = PendingChanges::new();
     let loops = Arc::new(LoopWatch::new(&name, metrics.clone()));
+    let journal = start.has_journal.then(EventJournal::new);
     // CTRL-9: this client counts only the writes of this controller, so that the stop of the controller waits for no
     // other writes.
     let client = start.client.counting_apart();
-    let client = client.observed_by(Arc::clone(&loops) as Arc<dyn WriteObserver>);
+    let mut client = client.observed_by(Arc::clone(&loops) as Arc<dyn WriteObserver>);
+    let steps = journal.as_ref().map(|journal| Arc::clone(&journal.steps));
+    if let Some(steps) = &steps {
+        client = client
+            .observed_by(Arc::clone(steps) as Arc<dyn WriteObserver>)
+            .waits_observed_by(Arc::clone(steps) as Arc<dyn WaitObserver>);
+    }
     let sink = Sink {
         queue: queue.clone(),
         changes: changes.clone(),
         loops: Arc::clone(&loops),
+        journal: journal.clone(),
         event_filter: parts.event_filter,
         status: status.clone(),
         metrics: metrics.clone(),
@@ -138,7 +151,7 @@ fn watch<R: RequestKey>(
     tasks.spawn_pump(overdue.boxed());
     let shards = Arc::new(ShardedRequests::new(start.shards));
     tasks.spawn_pump(release(Arc::clone(&shards), queue.clone()).boxed());
-    let recent = RecentReconciles::new();
+    let recent = RecentReconciles::new(start.has_journal);
     let shown = recent.clone();
     status.shows_recent(move || shown.read());
     let events = start.events;
@@ -159,6 +172,7 @@ fn watch<R: RequestKey>(
         changes,
         loops,
         recent,
+        steps,
         shards,
     };
     let running = RunningController {
@@ -168,6 +182,7 @@ fn watch<R: RequestKey>(
         tasks,
         initial,
         status,
+        journal,
     };
     Ok((running, awaited))
 }
@@ -216,6 +231,12 @@ impl<R: RequestKey> RunningController<R> {
     ) -> Result<(), ControllerError> {
         let work = Arc::clone(&self.work);
         let (mut waiting, mut working) = (Some(waiting), None);
+        let inside = self.status.shows_inside(Arc::new(RunningInside {
+            queue: work.queue.clone(),
+            recent: work.recent.clone(),
+            journal: self.journal.clone(),
+            loops: Arc::clone(&work.loops),
+        }));
         let mut step = LifecycleStep::Wait;
         loop {
             let done = match step {
@@ -262,7 +283,7 @@ impl<R: RequestKey> RunningController<R> {
             };
             step = life.handle_event(event, now());
         }
-        drop((waiting, working));
+        drop((waiting, working, inside));
         life.finish()
     }
 

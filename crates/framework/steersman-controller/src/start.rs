@@ -29,6 +29,7 @@ pub struct StartContext {
     pub(crate) clusters: Clusters,
     pub(crate) events: Option<EventPublisher>,
     pub(crate) shards: Option<ShardGate>,
+    pub(crate) has_journal: bool,
 }
 
 impl StartContext {
@@ -48,6 +49,7 @@ impl StartContext {
             clusters: Clusters::new(),
             events: None,
             shards: None,
+            has_journal: false,
         }
     }
 
@@ -88,6 +90,14 @@ impl StartContext {
     /// the controller has ended.
     pub fn events(mut self, events: EventPublisher) -> Self {
         self.events = Some(events);
+        self
+    }
+
+    /// Keeps a journal for people: the last events with their requests, the writes and waits of each reconcile, the slowest
+    /// reconciles, and the failures by message; see [`ControllerStatus::events`](crate::ControllerStatus::events). It needs up
+    /// to about 1 MB for each busy controller. By default there is none.
+    pub fn journal(mut self) -> Self {
+        self.has_journal = true;
         self
     }
 

@@ -1,7 +1,5 @@
 //! Handle: shows the state of one controller: the kinds that it waits for, its progress, and failures of its handlers.
 
-pub(crate) mod recent;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +8,11 @@ use parking_lot::Mutex;
 use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{Cache, Unsynced};
 use steersman_object::{Kind, ObjectKey};
+use steersman_workqueue::{KeyReport, QueueReport};
 
+use crate::journal::recent::RecentReconcile;
+use crate::journal::{ErrorGroup, Inside, JournalEvent, LoopReport, ReconcileRate};
 use crate::request::ClusterName;
-
-use recent::RecentReconcile;
 
 /// The status of one controller. Cheap to clone; all clones show the same controller.
 ///
@@ -89,6 +88,8 @@ pub(crate) struct StatusState {
     /// Reads the last reconciles; `None` before the start of the controller. Stays after the end of the controller, so
     /// that its last reconciles can still be read.
     recent: Option<ReadRecent>,
+    /// Reads the queue and the journal; `None` while the controller does not run.
+    inside: Option<Arc<dyn Inside>>,
     panics: u64,
     last_panic: Option<HandlerFailure>,
     /// The keys of the objects that were paused when a request for them ran; `None` if the controller declares no
@@ -163,6 +164,65 @@ impl ControllerStatus {
         let read = self.shared.state.lock().recent.clone();
         // The reconciles are read outside the lock of the status, because reading formats requests.
         read.map(|read| read()).unwrap_or_default()
+    }
+
+    fn inside(&self) -> Option<Arc<dyn Inside>> {
+        // Copied, because reading takes other locks and formats requests.
+        self.shared.state.lock().inside.clone()
+    }
+
+    /// Returns the numbers of held, ready and delayed requests, and at most `most` requests of each state, as texts; `None`
+    /// unless the controller runs.
+    ///
+    /// Made for people: it visits every waiting request under the lock of the queue.
+    pub fn queue(&self, most: usize) -> Option<QueueReport<String>> {
+        Some(self.inside()?.queue(most))
+    }
+
+    /// Returns the state of the request for an object, of one of the clusters if there are several; `None` if the queue does
+    /// not hold it, and for requests of a type of the program.
+    pub fn request_of(&self, object: &ObjectKey) -> Option<KeyReport<String>> {
+        self.inside()?.find(object)
+    }
+
+    /// Returns the last live events of the watches, oldest first: up to 1,024, or those of `object` and of requests for it
+    /// among these. Empty without [`StartContext::journal`](crate::StartContext::journal).
+    pub fn events(&self, object: Option<&ObjectKey>) -> Vec<JournalEvent> {
+        let inside = self.inside();
+        inside
+            .map(|inside| inside.events(object))
+            .unwrap_or_default()
+    }
+
+    /// Returns the failures by message, the last one first: up to 32 messages. Failures whose messages differ only in numbers
+    /// and in the names of their requests count as one. Empty without a [journal](crate::StartContext::journal).
+    pub fn errors(&self) -> Vec<ErrorGroup> {
+        let inside = self.inside();
+        inside.map(|inside| inside.errors()).unwrap_or_default()
+    }
+
+    /// Returns the slowest reconciles of the last hour, the slowest first: up to 16. Empty without a
+    /// [journal](crate::StartContext::journal).
+    pub fn slowest(&self) -> Vec<RecentReconcile> {
+        let inside = self.inside();
+        inside.map(|inside| inside.slowest()).unwrap_or_default()
+    }
+
+    /// Returns the last warnings about requests that trigger themselves (CTRL-24), the newest last: up to 16.
+    pub fn loops(&self) -> Vec<LoopReport> {
+        let inside = self.inside();
+        inside.map(|inside| inside.loops()).unwrap_or_default()
+    }
+
+    /// Returns the number of reconciles of the last minute; zero without a [journal](crate::StartContext::journal).
+    pub fn rate(&self) -> ReconcileRate {
+        let inside = self.inside();
+        inside.map(|inside| inside.rate()).unwrap_or_default()
+    }
+
+    /// Shows the queue and the journal until the returned guard is dropped.
+    pub(crate) fn shows_inside(&self, inside: Arc<dyn Inside>) -> StatusGuard<Arc<dyn Inside>> {
+        self.show(|state| &mut state.inside, inside)
     }
 
     /// Returns the number of events lost to panics of predicates, handlers and filters since the start.

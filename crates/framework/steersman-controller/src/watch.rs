@@ -19,6 +19,7 @@ use steersman_object::{Kind, Object};
 use steersman_workqueue::{AddOptions, Priority, Queue};
 
 use crate::context::changes::PendingChanges;
+use crate::context::event_journal::EventJournal;
 use crate::context::loop_watch::LoopWatch;
 use crate::handler::target::ControllerTarget;
 use crate::handler::{EventHandler, Requests};
@@ -72,6 +73,7 @@ pub(crate) struct Sink<R: RequestKey> {
     pub(crate) queue: Queue<R>,
     pub(crate) changes: PendingChanges<R>,
     pub(crate) loops: Arc<LoopWatch>,
+    pub(crate) journal: Option<EventJournal<R>>,
     pub(crate) event_filter: Option<EventFilter>,
     pub(crate) status: ControllerStatus,
     pub(crate) metrics: Metrics,

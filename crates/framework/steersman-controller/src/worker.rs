@@ -1,6 +1,7 @@
 //! Driver: one worker: takes a request from the queue, calls the reconciler, and tells the queue what follows.
 
 pub(crate) mod hooks;
+pub(crate) mod reconcile_groups;
 pub(crate) mod recent_reconciles;
 pub(crate) mod sharded_requests;
 
@@ -22,17 +23,18 @@ use tracing::{Instrument, Span};
 
 use crate::action::Action;
 use crate::context::changes::PendingChanges;
+use crate::context::event_journal::StepJournal;
 use crate::context::loop_watch::LoopWatch;
 use crate::context::reason::{EVENT, RunReason};
 use crate::context::{Context, Run};
 use crate::error::{Error, NoResult};
+use crate::journal::recent::ReconcileResult;
 use crate::limit::{LimitUser, Permit};
 use crate::metrics::Metrics;
 use crate::options::ResolvedSettings;
 use crate::outcome::{RunLimits, outcome};
 use crate::reconcile::{BoxReconciler, Reconciler};
 use crate::request::{ClusterName, RequestKey, requested_object};
-use crate::status::recent::ReconcileResult;
 use crate::worker::hooks::Hooks;
 use crate::worker::recent_reconciles::{Kept, RecentReconciles};
 use crate::worker::sharded_requests::{Admission, ShardedRequests};
@@ -50,6 +52,8 @@ pub(crate) struct Work<R: RequestKey> {
     pub(crate) changes: PendingChanges<R>,
     pub(crate) loops: Arc<LoopWatch>,
     pub(crate) recent: RecentReconciles<R>,
+    /// The steps of running reconciles; `None` without a journal.
+    pub(crate) steps: Option<Arc<StepJournal>>,
     pub(crate) shards: Arc<ShardedRequests<R>>,
 }
 
@@ -311,6 +315,9 @@ impl<R: RequestKey> Worker<R> {
             ticket.set_next_priority(priority);
         }
         let request = ticket.key().clone();
+        // Taken before the ticket ends, because then the next run of the request may begin.
+        let steps = self.work.steps.as_ref();
+        let steps = steps.map(|steps| steps.take(self.context.request()));
         let next_in = ticket.end(outcome.verdict);
         if let Err(error) = result {
             log_failure(error, attempt, next_in, outcome.gave_up);
@@ -324,6 +331,7 @@ impl<R: RequestKey> Worker<R> {
             time,
             ended: now(),
             next_in,
+            steps: steps.unwrap_or_default(),
         });
     }
 }

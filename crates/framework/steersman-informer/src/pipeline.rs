@@ -29,6 +29,7 @@ use crate::fanout::Fanout;
 use crate::ingest::dictionary::train_dictionaries;
 use crate::ingest::entry_maker::EntryMaker;
 use crate::metrics::Counters;
+use crate::metrics::gauges::{Gauges, InformerUsage};
 use crate::options::InformerOptions;
 use crate::pipeline::host::CoreHost;
 use crate::pipeline::problem_log::ProblemLog;
@@ -174,6 +175,10 @@ impl Core {
     }
 
     /// Returns the instant by which the reflector is active again; `None` unless it runs.
+    pub(crate) fn usage(&self) -> Option<InformerUsage> {
+        self.counters.gauges().map(Gauges::usage)
+    }
+
     pub(crate) fn activity_due(&self) -> Option<Instant> {
         let is_running = self.writer.lock().run == RunState::Running;
         self.activity_due.lock().filter(|_| is_running)

@@ -28,6 +28,33 @@ pub enum InformerState {
     Stopped,
 }
 
+/// Why an informer listed its objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
+#[non_exhaustive]
+pub enum ListCause {
+    /// The first list.
+    #[display("the start")]
+    Start,
+    /// A view needs more of each object, the slots of the replica changed, or a caller asked for a list.
+    #[display("a request of the program")]
+    Requested,
+    /// The resource version of the watch, or the continue token of a list, had expired (410).
+    #[display("an expired version")]
+    Expired,
+    /// The server did not serve the kind.
+    #[display("the kind was not served")]
+    NotServed,
+    /// The server refused the watch several times.
+    #[display("a refused watch")]
+    Refused,
+    /// The server ended each watch at once.
+    #[display("watches that ended at once")]
+    ShortWatches,
+    /// Events did not decode.
+    #[display("events that do not decode")]
+    Undecodable,
+}
+
 /// The reason why an informer is degraded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Display)]
 #[display("{}", self.as_str())]

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::key_state::{Identity, KeyState};
+use crate::metrics::gauges::InformerUsage;
 use crate::options::InformerOptions;
 use crate::pipeline::{self, Core};
 use crate::state::InformerState;
@@ -84,6 +85,12 @@ impl UntypedInformer {
     /// Returns the number of subscriptions to this informer, of any Rust type.
     pub fn subscribers(&self) -> usize {
         self.core.subscribers()
+    }
+
+    /// Returns what the informer holds and has received; `None` without
+    /// [metrics](crate::InformerOptions::metrics).
+    pub fn usage(&self) -> Option<InformerUsage> {
+        self.core.usage()
     }
 
     /// Returns a receiver of a number that changes after each applied event, bookmark or list, and with the state. A

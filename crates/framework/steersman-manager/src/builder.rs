@@ -49,6 +49,7 @@ impl Manager {
             clock: Arc::new(Timestamp::now),
             controllers: ControllerDefaults::new(),
             shards: None,
+            has_journal: false,
         };
         ManagerBuilder {
             client_config,
@@ -201,6 +202,13 @@ impl ManagerBuilder {
         self
     }
 
+    /// Keeps journals without a server that shows them.
+    #[cfg(test)]
+    pub(crate) fn with_journal(mut self) -> Self {
+        self.options.has_journal = true;
+        self
+    }
+
     /// Makes the manager. It does no I/O and needs no cluster.
     ///
     /// # Errors
@@ -213,6 +221,7 @@ impl ManagerBuilder {
         // CACHE-13: checked before metrics are registered, so that the registry can be used again after a refusal.
         self.options.controllers.check()?;
         self.servers.check()?;
+        self.options.has_journal |= self.servers.has_debug_page();
         let webhooks = self.servers.webhooks.take();
         let (definitions, webhooks) = connect_webhooks(self.definitions, webhooks)?;
         definitions.check()?;

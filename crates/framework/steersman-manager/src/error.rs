@@ -62,6 +62,15 @@ pub enum Error {
     /// A server of health probes, metrics or webhooks was declared in a way that cannot work.
     #[error("the server of health probes, metrics or webhooks cannot be made as declared")]
     Server(#[from] steersman_serve::Error),
+    /// The debug page names objects, and every client in the network could read it.
+    #[error(
+        "the debug page on {address} would be open to every client in the network: use \
+         `MetricsServer::secure` (--metrics-secure), an access control, or a loopback address such as 127.0.0.1:8080"
+    )]
+    DebugPage {
+        /// The address of the metrics server.
+        address: String,
+    },
     /// A CustomResourceDefinition cannot be installed on any server.
     #[error("a definition cannot be installed as declared")]
     Definition(#[from] steersman_crds::Error),

@@ -36,6 +36,7 @@ pub struct MetricsServer {
     pub(crate) limits: Limits,
     pub(crate) access: MetricsAccess,
     pub(crate) routes: Vec<Route>,
+    pub(crate) has_debug_page: bool,
 }
 
 /// The clients that may use the routes of the metrics server.
@@ -53,6 +54,10 @@ pub(crate) enum MetricsAccess {
 
 pub(crate) const METRICS: &str = "/metrics";
 pub(crate) const DIAGNOSTICS: &str = "/debug/steersman";
+/// The paths of the debug page that are routes of their own.
+const DEBUG_PATHS: [&str; 5] = [
+    "/debug", "/debug/", "/debug/page.css", "/debug/page.js", "/debug/sign-in",
+];
 
 /// The default time limit of one check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -115,6 +120,7 @@ impl MetricsServer {
             limits: Limits::new(),
             access: MetricsAccess::Open,
             routes: Vec::new(),
+            has_debug_page: false,
         }
     }
 
@@ -166,9 +172,21 @@ impl MetricsServer {
         self
     }
 
-    /// Adds a route with the same access control as the other routes. `/metrics` and `/debug/steersman` are taken.
+    /// Adds a route with the same access control as the other routes. `/metrics` and `/debug/steersman` are taken, and
+    /// with a [debug page](Self::debug_page) `/debug` and `/debug/`.
     pub fn route(mut self, route: Route) -> Self {
         self.routes.push(route);
+        self
+    }
+
+    /// Serves the debug page below `/debug/`, for people with a browser: what each controller works on and waits for, the path
+    /// of one object, the caches, and what needs attention; the same as JSON below `/debug/api/`. Off by default.
+    ///
+    /// The page has the access control of the other routes, and shows a form for the token to browsers. Each controller keeps a
+    /// journal for it. It shows no content of objects, but names of objects and texts of errors. So a server that admits every
+    /// client must listen on a loopback address.
+    pub fn debug_page(mut self, on: bool) -> Self {
+        self.has_debug_page = on;
         self
     }
 
@@ -198,9 +216,10 @@ impl MetricsServer {
 
     pub(crate) fn check_routes(&self) -> Result<(), ServeError> {
         let mut routes = Routes::new();
-        for path in [METRICS, DIAGNOSTICS] {
+        let of_page = DEBUG_PATHS.iter().filter(|_| self.has_debug_page);
+        for path in [METRICS, DIAGNOSTICS].iter().chain(of_page) {
             let taken = |_| ready(text_response(StatusCode::NOT_FOUND, "taken"));
-            routes.add(Route::get(path, taken))?;
+            routes.add(Route::get(*path, taken))?;
         }
         for route in &self.routes {
             routes.add(route.clone())?;
@@ -211,6 +230,14 @@ impl MetricsServer {
     pub(crate) fn check(&self) -> Result<(), ServeError> {
         self.address.check()?;
         ServerOptions::new().limits(self.limits).check()
+    }
+
+    /// Returns whether the server would show names of objects to every client in the network.
+    pub(crate) fn exposes_page(&self) -> bool {
+        self.has_debug_page
+            && self.is_open()
+            && !self.address.is_off()
+            && !self.address.is_loopback()
     }
 }
 

@@ -9,12 +9,14 @@ use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
 use prometheus::Registry;
 use steersman_api::ClientConfig;
+use steersman_client::Client;
 use steersman_serve::{
     CertificateMetrics, Error as ServeError, ListenAddress, MetricsPage, Route, Routes, Server,
     ServerOptions, TlsOptions, dial_tls, json_response, text_response,
 };
 use steersman_webhook::{WebhookMetrics, WebhookServer};
 
+use crate::debug_page::DebugPage;
 use crate::diagnostics::Diagnostics;
 use crate::error::{BoxError, Error};
 use crate::http_options::{DIAGNOSTICS, HealthServer, METRICS, MetricsServer};
@@ -80,11 +82,20 @@ impl ServerDeclarations {
         if let Some(metrics) = &self.metrics {
             metrics.check()?;
             metrics.check_routes()?;
+            if metrics.exposes_page() {
+                let address = metrics.address.to_string();
+                return Err(Error::DebugPage { address });
+            }
         }
         if let Some(webhooks) = &self.webhooks {
             webhooks.check()?;
         }
         Ok(())
+    }
+
+    pub(crate) fn has_debug_page(&self) -> bool {
+        let metrics = self.metrics.as_ref();
+        metrics.is_some_and(|metrics| metrics.has_debug_page && !metrics.address.is_off())
     }
 
     /// Returns the webhooks; `None` if their server is off.
@@ -109,6 +120,7 @@ impl HttpServers {
         &self,
         servers: &ServerDeclarations,
         monitor: &Arc<Monitor>,
+        client: &Client,
         client_config: &ClientConfig,
         registry: &Registry,
     ) -> Result<Vec<HttpServer>, Error> {
@@ -145,12 +157,22 @@ impl HttpServers {
             if let Some(tls) = &metrics.tls {
                 options = options.tls(measured(tls)?);
             }
+            let mut routes = metrics_routes(metrics, client_config, registry, &self.diagnostics)?;
+            if metrics.has_debug_page {
+                let server = client_config.host().to_owned();
+                let page = DebugPage::new(monitor, &self.diagnostics, registry, client, server);
+                let reviewed = metrics.reviewed(client_config);
+                let protect = |route| metrics.protect(route, reviewed.as_ref());
+                for route in page.routes(metrics.tls.is_some(), protect) {
+                    routes.add(route)?;
+                }
+            }
             declared.push(HttpServer {
                 name: "metrics",
                 group: Group::HttpServers,
                 address: metrics.address.clone(),
                 options,
-                routes: metrics_routes(metrics, client_config, registry, &self.diagnostics)?,
+                routes,
                 bound: self.metrics_bound.clone(),
             });
         }

@@ -66,6 +66,8 @@
 //! - [`http_options`] has the options of the servers of health probes and metrics.
 //! - `probes` runs all checks; `probes::built_in_checks` has the manager's own. `process_metrics` reads the metrics of
 //!   the process on Linux.
+//! - `debug_page` has the routes of the debug page: `debug_page::gather` reads the views, `debug_page::attention` decides what
+//!   keeps the operator from its work, and `debug_page::pages` has the pages.
 //! - `http_server` has the runnables of the servers.
 //! - `client_certificate_check` looks at the client certificate of a cluster.
 //! - [`cluster`] has [`Cluster`]: client config, cache and client of one API server. `clusters` runs the clusters that
@@ -90,6 +92,7 @@ pub mod http_options;
 mod probes;
 #[cfg(target_os = "linux")]
 mod process_metrics;
+mod debug_page;
 mod http_server;
 mod client_certificate_check;
 pub mod cluster;

@@ -225,6 +225,11 @@ impl Manager {
         recent.collect()
     }
 
+    #[cfg(test)]
+    pub(crate) fn monitor(&self) -> &Arc<Monitor> {
+        &self.shared.monitor
+    }
+
     pub(crate) fn election(&self) -> &ManagerElection {
         &self.shared.election
     }
@@ -286,6 +291,7 @@ impl Manager {
         };
         let watched = WatchedKinds {
             status: controller.status(),
+            primary: controller.declaration().primary.clone(),
             own: controller.kinds().to_vec(),
             in_clusters: controller.cluster_kinds().to_vec(),
         };
@@ -330,6 +336,9 @@ impl Manager {
             .events(events);
             if let Some(gate) = gate {
                 start = start.shards(gate);
+            }
+            if options.has_journal {
+                start = start.journal();
             }
             controller.start(start).await?;
             context.note_end(&title);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use steersman_cache::Cache;
 use steersman_cache::internal::CacheInternals as _;
+use steersman_cache::{Cache, InformerFailure};
 use steersman_controller::ControllerStatus;
 use steersman_object::Kind;
 
@@ -43,6 +43,8 @@ pub(crate) enum RunStage {
 #[derive(Clone)]
 pub(crate) struct WatchedKinds {
     pub(crate) status: ControllerStatus,
+    /// The kind of the requests; `None` for requests of another type.
+    pub(crate) primary: Option<Kind>,
     pub(crate) own: Vec<Kind>,
     pub(crate) in_clusters: Vec<Kind>,
 }
@@ -80,6 +82,26 @@ impl Monitor {
         if *known != RunStage::Stopping {
             *known = stage;
         }
+    }
+
+    /// Returns the controllers with the kinds of their requests, by name.
+    pub(crate) fn controllers_with_kinds(&self) -> Vec<(ControllerStatus, Option<Kind>)> {
+        let controllers = self.controllers.lock();
+        controllers
+            .iter()
+            .map(|known| (known.status.clone(), known.primary.clone()))
+            .collect()
+    }
+
+    /// Returns the informers that do not follow their server, each with the name of its cluster if it was added.
+    pub(crate) fn failures(&self) -> Vec<(Option<String>, InformerFailure)> {
+        let clusters = self.clusters.lock().clone().into_iter().enumerate();
+        let of_cluster = clusters.flat_map(|(position, (cluster, cache))| {
+            let cluster = (position > 0).then_some(cluster);
+            let failures = cache.informer_failures().into_iter();
+            failures.map(move |failure| (cluster.clone(), failure))
+        });
+        of_cluster.collect()
     }
 
     pub(crate) fn controllers(&self) -> Vec<ControllerStatus> {

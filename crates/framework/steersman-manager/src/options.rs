@@ -23,6 +23,8 @@ pub(crate) struct ManagerOptions {
     pub(crate) controllers: ControllerDefaults,
     /// The slots of this replica, if the replicas share the work.
     pub(crate) shards: Option<ShardGate>,
+    /// Whether controllers keep a journal for the debug page.
+    pub(crate) has_journal: bool,
 }
 
 /// The default grace period, equal to the default of a Pod.

@@ -23,6 +23,7 @@ use tracing::{debug, error};
 
 use crate::review_cache::ReviewCache;
 use crate::routes::{AccessControl, text_response};
+use crate::sign_in::{LONGEST_TOKEN, cookie_token};
 
 /// Admits clients with a bearer token that the API server accepts, if its user may send the request.
 ///
@@ -76,8 +77,6 @@ const REVIEW_LIMIT: Duration = Duration::from_secs(8);
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const MOST_ANSWERS: usize = 1024;
 const MOST_REVIEWS: usize = 8;
-/// The size in bytes from which a token is refused without a review.
-const LONGEST_TOKEN: usize = 16 << 10;
 /// The pause between two log lines about one problem.
 const LOG_PAUSE: Duration = Duration::from_secs(60);
 
@@ -274,12 +273,18 @@ fn is_for(wanted: Option<&[String]>, granted: Option<&[String]>) -> bool {
     wanted.iter().any(|audience| granted.contains(audience))
 }
 
+/// Returns the token of the `Authorization` header or, without this header, of the cookie of a [sign-in](crate::SignIn).
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.trim().split_once(' ')?;
+    let Some(value) = headers.get(AUTHORIZATION) else {
+        return cookie_token(headers).filter(|token| is_usable(token));
+    };
+    let (scheme, token) = value.to_str().ok()?.trim().split_once(' ')?;
     let token = token.trim();
-    let is_usable = !token.is_empty() && token.len() <= LONGEST_TOKEN;
-    (scheme.eq_ignore_ascii_case("bearer") && is_usable).then_some(token)
+    (scheme.eq_ignore_ascii_case("bearer") && is_usable(token)).then_some(token)
+}
+
+fn is_usable(token: &str) -> bool {
+    !token.is_empty() && token.len() <= LONGEST_TOKEN
 }
 
 pub(crate) fn unauthorized() -> Refused {

@@ -57,6 +57,17 @@ impl ListenAddress {
         self.text.is_empty() || self.text == "0"
     }
 
+    /// Returns whether only clients on this host reach the server: a loopback address, or the name `localhost`.
+    pub fn is_loopback(&self) -> bool {
+        match self.candidates() {
+            Some(Candidates::Addresses(addresses)) => {
+                addresses.iter().all(|address| address.ip().is_loopback())
+            }
+            Some(Candidates::Name(name, _)) => name == "localhost",
+            None => false,
+        }
+    }
+
     /// Checks the text. A host name is only resolved when the server listens.
     ///
     /// # Errors
@@ -111,6 +122,21 @@ mod tests {
         assert_eq!(all, Some(Candidates::Addresses(expected.to_vec())));
         let one = Candidates::Addresses(vec!["[::1]:0".parse().unwrap()]);
         assert_eq!(of("[::1]:0"), Some(one));
+        for (text, is_loopback) in [
+            ("127.0.0.1:0", true),
+            ("[::1]:1", true),
+            ("localhost:1", true),
+            (":1", false),
+            ("10.0.0.1:1", false),
+            ("host:1", false),
+            ("0", false),
+        ] {
+            assert_eq!(
+                ListenAddress::from(text).is_loopback(),
+                is_loopback,
+                "{text}"
+            );
+        }
         let name = Candidates::Name("localhost".to_owned(), 9443);
         assert_eq!(of("localhost:9443"), Some(name));
         for wrong in [

@@ -161,7 +161,7 @@ async fn serve_request(
 ) -> Result<Response<ResponseBody>, Infallible> {
     let in_progress = connection.begin_request();
     let response = server.routes.answer(request, server.limits.request).await;
-    Ok(response.map(|body| ResponseBody::new(body, in_progress)))
+    Ok(ResponseBody::of(response, in_progress))
 }
 
 /// Waits until the connection has had no request for a while. A stop does not wait longer, because the protocol waits

@@ -37,6 +37,7 @@
 //! - [`certificate_metrics`] has [`CertificateMetrics`], and [`shared_certificate`] has [`SharedCertificate`].
 //! - `review_cache` keeps the answers of reviews.
 //! - [`routes`] has [`Routes`], [`Handler`] and [`AccessControl`].
+//! - [`streamed`] has [`stream_response`], and [`sign_in`] has [`SignIn`], for pages that are read in a browser.
 //! - [`metrics_page`] has [`MetricsPage`].
 //! - [`tls`] has [`TlsOptions`]: the certificate, read again before each handshake.
 //! - [`access`] has [`ReviewedAccess`], by reviews of the API server, and [`token_file`] has [`TokenFile`], by the
@@ -56,6 +57,8 @@ pub mod certificate_metrics;
 pub mod shared_certificate;
 mod review_cache;
 pub mod routes;
+pub mod streamed;
+pub mod sign_in;
 pub mod metrics_page;
 pub mod tls;
 pub mod access;
@@ -77,6 +80,8 @@ pub use probe::{CheckResult, ProbeQuery, ProbeResponse};
 pub use routes::{AccessControl, Handler, Route, Routes, json_response, text_response};
 pub use server::{Server, ServerOptions};
 pub use shared_certificate::SharedCertificate;
+pub use sign_in::SignIn;
 pub use steersman_certificates::{CertificateState, CertificateTimes};
+pub use streamed::stream_response;
 pub use tls::TlsOptions;
 pub use token_file::TokenFile;

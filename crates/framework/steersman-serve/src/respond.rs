@@ -15,6 +15,7 @@ use tracing::{error, warn};
 
 use crate::error::BoxError;
 use crate::routes::{Route, Routes, text_response};
+use crate::sign_in::{is_of_browser, redirect};
 
 impl Routes {
     /// Returns the response to a request without a connection, in this process. A handler that takes longer than
@@ -68,7 +69,12 @@ where
     if let Some(access) = &route.access
         && let Err(refused) = access.admit(&head).await
     {
-        return refused;
+        let is_unknown = refused.status() == StatusCode::UNAUTHORIZED;
+        let form = route.sign_in.as_ref();
+        return match form.filter(|_| is_unknown && is_of_browser(&head)) {
+            Some(form) => redirect(form),
+            None => refused,
+        };
     }
     let body = match route.largest_body() {
         None => Bytes::new(),

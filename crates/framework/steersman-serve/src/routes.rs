@@ -43,6 +43,8 @@ pub struct Route {
     is_prefix: bool,
     methods: Methods,
     pub(crate) access: Option<Arc<dyn ErasedAccess>>,
+    /// The path of the form to which browsers are sent that the access control does not know.
+    pub(crate) sign_in: Option<String>,
     pub(crate) handler: Arc<dyn ErasedHandler>,
 }
 
@@ -109,6 +111,7 @@ impl Route {
             is_prefix: false,
             methods: Methods::Get,
             access: None,
+            sign_in: None,
             handler: Arc::new(handler),
         }
     }
@@ -131,6 +134,12 @@ impl Route {
     /// Admits only the requests that `access` allows.
     pub fn access(mut self, access: impl AccessControl) -> Self {
         self.access = Some(Arc::new(access));
+        self
+    }
+
+    /// Sends browsers without a usable token to the form at this path, see [`SignIn`](crate::SignIn), instead of a 401.
+    pub fn sign_in_at(mut self, path: impl Into<String>) -> Self {
+        self.sign_in = Some(path.into());
         self
     }
 

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
+use http::Response;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use parking_lot::Mutex;
@@ -15,6 +16,7 @@ use tokio_util::io::{InspectReader, InspectWriter};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection_phase::ConnectionPhase;
+use crate::streamed::{BodyStream, StreamedBody};
 
 pub(crate) struct TrackedConnection {
     phase: Mutex<ConnectionPhase>,
@@ -28,8 +30,13 @@ pub(crate) struct RequestInProgress {
 
 /// The body of a response. The request counts as in progress until its response body is dropped.
 pub(crate) struct ResponseBody {
-    body: Full<Bytes>,
+    body: BodyParts,
     _request: RequestInProgress,
+}
+
+enum BodyParts {
+    Whole(Full<Bytes>),
+    Streamed(BodyStream),
 }
 
 impl TrackedConnection {
@@ -96,11 +103,16 @@ impl Drop for RequestInProgress {
 }
 
 impl ResponseBody {
-    pub(crate) fn new(body: Bytes, request: RequestInProgress) -> Self {
-        Self {
-            body: Full::new(body),
+    pub(crate) fn of(response: Response<Bytes>, request: RequestInProgress) -> Response<Self> {
+        let streamed = response.extensions().get::<StreamedBody>();
+        let streamed = streamed.and_then(StreamedBody::take);
+        response.map(|body| Self {
+            body: match streamed {
+                Some(parts) => BodyParts::Streamed(parts),
+                None => BodyParts::Whole(Full::new(body)),
+            },
             _request: request,
-        }
+        })
     }
 }
 
@@ -112,14 +124,26 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        match &mut self.body {
+            BodyParts::Whole(body) => Pin::new(body).poll_frame(context),
+            BodyParts::Streamed(parts) => {
+                let part = parts.as_mut().poll_next(context);
+                part.map(|part| part.map(|part| Ok(Frame::data(part))))
+            }
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        match &self.body {
+            BodyParts::Whole(body) => body.is_end_stream(),
+            BodyParts::Streamed(_) => false,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match &self.body {
+            BodyParts::Whole(body) => body.size_hint(),
+            BodyParts::Streamed(_) => SizeHint::default(),
+        }
     }
 }

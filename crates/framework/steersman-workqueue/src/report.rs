@@ -17,6 +17,9 @@ pub struct QueueReport<T> {
     /// The first keys of each state: the held keys, the longest hold first; the ready keys, the oldest first; the delayed
     /// keys, the next deadline first.
     pub keys: Vec<KeyReport<T>>,
+    /// The keys with the most failures since their last success, the most first. A key that is about to be retried at once
+    /// is not among these.
+    pub failing: Vec<KeyReport<T>>,
 }
 
 /// A key of a queue at one moment.
@@ -56,4 +59,30 @@ pub enum KeyState {
         /// The deadline.
         until: Instant,
     },
+}
+
+impl<T> QueueReport<T> {
+    /// Replaces each key by what `of` makes of it.
+    pub fn map<U>(self, of: impl Fn(T) -> U) -> QueueReport<U> {
+        QueueReport {
+            ready: self.ready,
+            delayed: self.delayed,
+            held: self.held,
+            keys: self.keys.into_iter().map(|one| one.map(&of)).collect(),
+            failing: self.failing.into_iter().map(|one| one.map(&of)).collect(),
+        }
+    }
+}
+
+impl<T> KeyReport<T> {
+    /// Replaces the key by what `of` makes of it.
+    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> KeyReport<U> {
+        KeyReport {
+            key: of(self.key),
+            state: self.state,
+            priority: self.priority,
+            failures: self.failures,
+            retry_at: self.retry_at,
+        }
+    }
 }

@@ -54,6 +54,10 @@ impl WriterHash {
 }
 
 impl WriteTracker {
+    pub(crate) fn unseen(&self) -> usize {
+        self.filter.len()
+    }
+
     pub(crate) fn new(cache: Cache) -> Self {
         let writes = UnseenWrites::default();
         Self {

@@ -1,5 +1,6 @@
 //! Driver: reports the writes, runs and events of one controller to the detector of requests that trigger themselves.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -10,6 +11,7 @@ use steersman_object::{Kind, Object};
 
 use crate::context::loops::{LoopDetector, LoopFinding, changed_fields};
 use crate::context::reason::RunReason;
+use crate::journal::LoopReport;
 use crate::metrics::Metrics;
 
 /// Finds requests of one controller that trigger themselves, counts their runs and logs a warning (CTRL-24).
@@ -17,11 +19,16 @@ pub(crate) struct LoopWatch {
     controller: String,
     metrics: Metrics,
     detector: Mutex<LoopDetector>,
+    /// The last warnings, the newest last.
+    reports: Mutex<VecDeque<LoopReport>>,
     // `has_writes`: the detector knows a write of a request. `observes`: it records the changed fields of an object.
     // Most runs and events read only these flags, and do not wait for the lock of `detector`.
     has_writes: AtomicBool,
     observes: AtomicBool,
 }
+
+/// The number of warnings that are kept.
+const MOST_REPORTS: usize = 16;
 
 impl LoopWatch {
     pub(crate) fn new(controller: &str, metrics: Metrics) -> Self {
@@ -29,6 +36,7 @@ impl LoopWatch {
             controller: controller.to_owned(),
             metrics,
             detector: Mutex::new(LoopDetector::new()),
+            reports: Mutex::default(),
             has_writes: AtomicBool::new(false),
             observes: AtomicBool::new(false),
         }
@@ -61,6 +69,19 @@ impl LoopWatch {
         self.detector
             .lock()
             .handle_change(kind, event.key(), fields);
+    }
+
+    /// Returns the last warnings, the newest last.
+    pub(crate) fn reports(&self) -> Vec<LoopReport> {
+        self.reports.lock().iter().cloned().collect()
+    }
+
+    fn keep(&self, report: LoopReport) {
+        let mut reports = self.reports.lock();
+        if reports.len() == MOST_REPORTS {
+            reports.pop_front();
+        }
+        reports.push_back(report);
     }
 
     fn set_flags(&self, detector: &MutexGuard<'_, LoopDetector>) {
@@ -101,6 +122,14 @@ impl WriteObserver for LoopWatch {
                     "the controller triggers itself: each of these runs wrote the object, and that write alone caused \
                      the next run; write only what differs, or let a predicate hold back these changes"
                 );
+                self.keep(LoopReport {
+                    at: now(),
+                    request: request.key_text(),
+                    kind: write.kind.clone(),
+                    key: written.key.clone(),
+                    fields,
+                    runs,
+                });
             }
         }
     }

@@ -172,6 +172,18 @@ impl fmt::Display for RunReason {
     }
 }
 
+// === impl ObjectChange ===
+
+impl ObjectChange {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
 // === impl ChangedObject ===
 
 impl ChangedObject {
@@ -201,12 +213,7 @@ impl fmt::Display for ChangedObject {
         if let Some(cluster) = &self.cluster {
             write!(f, "{cluster}/")?;
         }
-        let change = match self.change {
-            ObjectChange::Created => "created",
-            ObjectChange::Updated => "updated",
-            ObjectChange::Deleted => "deleted",
-        };
-        write!(f, "{} was {change}", self.key)
+        write!(f, "{} was {}", self.key, self.change.as_str())
     }
 }
 

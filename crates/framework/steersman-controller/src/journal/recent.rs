@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::journal::ReconcileStep;
+
 /// The record of a reconcile that has ended, as [`ControllerStatus::recent`](crate::ControllerStatus::recent) returns
 /// it.
 #[derive(Clone, Debug)]
@@ -24,6 +26,10 @@ pub struct RecentReconcile {
     /// The time from the end of this reconcile to the next run, if no event requests an earlier run; `None` if no run
     /// is planned.
     pub next_in: Option<Duration>,
+    /// The first writes and waits of the reconcile, in the order of their ends; empty without a debug page.
+    pub steps: Vec<ReconcileStep>,
+    /// The number of further steps.
+    pub more_steps: usize,
 }
 
 /// How a reconcile of [`RecentReconcile`] ended: with success, an error, a panic or a timeout.

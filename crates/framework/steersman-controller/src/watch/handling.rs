@@ -98,15 +98,23 @@ impl<K: Object, P: ControllerTarget> HandledEvent<'_, K, P> {
 
     fn add(&self, requests: &mut Requests<P::Key>) {
         let Self { sink, cause, .. } = self;
-        if *cause == EVENT && requests.iter().next().is_some() {
+        let (is_live, has_requests) = (*cause == EVENT, requests.iter().next().is_some());
+        let journal = sink.journal.as_ref().filter(|_| is_live);
+        let changed = (is_live && has_requests || journal.is_some()).then(|| {
+            let (kind, cluster) = (self.route.kind(), sink.cluster.as_ref());
+            Arc::new(ChangedObject::of(kind, cluster, self.event))
+        });
+        if let Some((journal, changed)) = journal.zip(changed.as_ref()) {
+            journal.note(Arc::clone(changed), requests.iter());
+        }
+        if let Some(changed) = changed.filter(|_| has_requests) {
             // The detector of requests that trigger themselves knows only writes in the manager's own cluster.
             if sink.cluster.is_none() {
                 sink.loops.observe(self.route.kind(), self.event);
             }
             // CTRL-20: the change is recorded before its request is added, so that the run of the request finds the
             // change.
-            let changed = ChangedObject::of(self.route.kind(), sink.cluster.as_ref(), self.event);
-            sink.changes.record(requests.iter(), &Arc::new(changed));
+            sink.changes.record(requests.iter(), &changed);
         }
         for (request, options) in requests.drain() {
             sink.queue.add_with(request, options.cause(*cause));

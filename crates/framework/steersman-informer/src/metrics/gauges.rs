@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use steersman_object::ResourceVersion;
 
-use crate::state::InformerState;
+use crate::state::{InformerState, ListCause};
 
 /// The gauges of one informer, updated as it changes.
 #[derive(Debug, Default)]
@@ -29,6 +29,31 @@ struct LastSeen {
     state: Option<&'static str>,
     event: Option<Instant>,
     bookmark: Option<Instant>,
+    list: Option<(Instant, ListCause)>,
+}
+
+/// What an informer holds and has received, at one moment.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct InformerUsage {
+    /// The number of objects in the store.
+    pub objects: usize,
+    /// The number of objects that do not decode.
+    pub malformed: usize,
+    /// The JSON of the objects, in bytes.
+    pub bytes: usize,
+    /// The packed objects, in bytes.
+    pub packed: usize,
+    /// The estimated size of the decoded objects that the cache keeps, in bytes.
+    pub decoded: usize,
+    /// The number of deltas that wait for the store.
+    pub queued: usize,
+    /// When the last event or list arrived.
+    pub last_event: Option<Instant>,
+    /// When the last bookmark arrived.
+    pub last_bookmark: Option<Instant>,
+    /// When the last list began, and why.
+    pub last_list: Option<(Instant, ListCause)>,
 }
 
 /// The gauges of one kind over all its informers: sums, but the lowest version and the highest ages.
@@ -78,6 +103,26 @@ impl Gauges {
 
     pub(crate) fn note_event(&self, now: Instant) {
         self.last_seen.lock().event = Some(now);
+    }
+
+    pub(crate) fn note_list(&self, cause: ListCause, now: Instant) {
+        self.last_seen.lock().list = Some((now, cause));
+    }
+
+    pub(crate) fn usage(&self) -> InformerUsage {
+        let count = |number: &AtomicUsize| number.load(Ordering::Relaxed);
+        let last_seen = self.last_seen.lock();
+        InformerUsage {
+            objects: count(&self.objects),
+            malformed: count(&self.malformed),
+            bytes: count(&self.bytes),
+            packed: count(&self.packed),
+            decoded: count(&self.decoded),
+            queued: count(&self.queued),
+            last_event: last_seen.event,
+            last_bookmark: last_seen.bookmark,
+            last_list: last_seen.list,
+        }
     }
 
     pub(crate) fn note_bookmark(&self, now: Instant) {

@@ -14,7 +14,7 @@ use crate::reflector::step::{
     BookmarkEffect, ReflectorPhase, ReflectorStep, RequestProblem, Streams, WatchEnd,
 };
 use crate::reflector::watch_activity::{Bookmarks, SHORT, STALL, WatchActivity};
-use crate::state::Reason;
+use crate::state::{ListCause, Reason};
 
 /// The longest timeout of a watch. The server enforces it. Jitter keeps reflectors from ending their watches together.
 const WATCH: Duration = Duration::from_secs(290);
@@ -65,6 +65,8 @@ pub(crate) struct ReflectorMachine {
     watch: WatchActivity,
     bookmarks: Bookmarks,
     problems: ProblemTracker,
+    /// Why the next list is needed, or why the last one was.
+    list_cause: ListCause,
 }
 
 impl ReflectorMachine {
@@ -86,6 +88,7 @@ impl ReflectorMachine {
             watch: WatchActivity::default(),
             bookmarks: Bookmarks::default(),
             problems: ProblemTracker::default(),
+            list_cause: ListCause::Start,
         }
     }
 
@@ -97,6 +100,10 @@ impl ReflectorMachine {
 
     pub(crate) fn problem(&self) -> Option<&RequestProblem> {
         self.problems.problem()
+    }
+
+    pub(crate) fn list_cause(&self) -> ListCause {
+        self.list_cause
     }
 
     pub(crate) fn next_step(&mut self, now: Instant) -> ReflectorStep {
@@ -247,7 +254,7 @@ impl ReflectorMachine {
     /// objects may have changed without new versions. The next list is not older than the versions seen before.
     pub(crate) fn handle_relist(&mut self, now: Instant) {
         self.close(now);
-        self.restart(self.list_from.clone());
+        self.restart(self.list_from.clone(), ListCause::Requested);
     }
 
     /// Handles the deadline of the open watch. Returns whether to close the watch.
@@ -324,7 +331,7 @@ impl ReflectorMachine {
             if self.short.is_multiple_of(EMPTY) {
                 let message = "the server ends each watch at once";
                 self.degrade(Reason::ShortWatch, message, now);
-                self.restart(ResourceVersion::unset());
+                self.restart(ResourceVersion::unset(), ListCause::ShortWatches);
             }
         }
     }
@@ -350,7 +357,7 @@ impl ReflectorMachine {
                 self.unpaged |= paging;
                 // RYOW-10: if the server lacks the version of the first list, the newest state is listed at once.
                 let is_first = self.list_from.is_exact() && !self.position.is_exact();
-                self.restart(ResourceVersion::unset());
+                self.restart(ResourceVersion::unset(), ListCause::Expired);
                 return self.expire(failure, is_first, now);
             }
             FailureClass::Rejected if streaming => {
@@ -361,14 +368,14 @@ impl ReflectorMachine {
             // The server does not understand the continue token, so the list begins anew.
             FailureClass::Rejected if paging => {
                 self.unpaged = true;
-                self.restart(ResourceVersion::unset());
+                self.restart(ResourceVersion::unset(), ListCause::Expired);
             }
             FailureClass::Decode if self.phase == ReflectorPhase::Watching => {
                 self.broken += 1;
                 if self.broken >= 2 {
                     // The event cannot be decoded, so a list replaces it.
                     self.broken = 0;
-                    self.restart(self.position.clone());
+                    self.restart(self.position.clone(), ListCause::Undecodable);
                 }
             }
             FailureClass::Decode | FailureClass::Server if streaming => {
@@ -383,7 +390,9 @@ impl ReflectorMachine {
                 self.refuse()
             }
             // The objects are gone with their definition. If the definition returns, resource versions begin anew.
-            FailureClass::NotServed => self.restart(ResourceVersion::unset()),
+            FailureClass::NotServed => {
+                self.restart(ResourceVersion::unset(), ListCause::NotServed);
+            }
             // REFL-2, REFL-8: a 429, a 5xx or a refused connection causes no list.
             _ if streaming => self.phase = ReflectorPhase::Empty,
             _ => {}
@@ -410,7 +419,7 @@ impl ReflectorMachine {
         self.refused += 1;
         if self.refused >= REFUSALS {
             self.refused = 0;
-            self.restart(ResourceVersion::unset());
+            self.restart(ResourceVersion::unset(), ListCause::Refused);
         }
     }
 
@@ -435,7 +444,8 @@ impl ReflectorMachine {
     }
 
     /// Restarts with a list at `version` or newer.
-    fn restart(&mut self, version: ResourceVersion) {
+    fn restart(&mut self, version: ResourceVersion, cause: ListCause) {
+        self.list_cause = cause;
         self.phase = ReflectorPhase::Empty;
         self.list_from = version;
     }

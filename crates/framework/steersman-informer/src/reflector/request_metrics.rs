@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use crate::metrics::Counters;
+use crate::state::ListCause;
 
 /// The measurements of the present list and watch.
 #[derive(Debug)]
@@ -28,8 +29,11 @@ impl RequestMetrics {
     }
 
     /// Starts the measurement of a list, ordinary or streaming.
-    pub(crate) fn begin_list(&mut self, now: Instant) {
+    pub(crate) fn begin_list(&mut self, cause: ListCause, now: Instant) {
         self.counters.inc(|all| &all.lists);
+        if let Some(gauges) = self.counters.gauges() {
+            gauges.note_list(cause, now);
+        }
         self.listing = Some(now);
     }
 

@@ -91,10 +91,13 @@ impl Manager {
     pub(crate) fn add_servers(&self, servers: &ServerDeclarations) -> Result<(), Error> {
         let shared = &self.shared;
         let (client_config, registry) = (self.client_config(), self.metrics_registry());
-        for server in shared
-            .http
-            .declared(servers, &shared.monitor, client_config, registry)?
-        {
+        for server in shared.http.declared(
+            servers,
+            &shared.monitor,
+            self.client(),
+            client_config,
+            registry,
+        )? {
             self.add(server)?;
         }
         if let Some(webhooks) = servers.webhooks() {

@@ -104,7 +104,7 @@ impl Monitor {
     }
 
     /// Returns the reports of all informers, each with the name of its cluster if it was added.
-    fn informers(&self) -> Vec<(Option<String>, InformerReport)> {
+    pub(crate) fn informers(&self) -> Vec<(Option<String>, InformerReport)> {
         let clusters = self.clusters.lock().clone().into_iter().enumerate();
         let of_cluster = clusters.flat_map(|(position, (cluster, cache))| {
             let cluster = (position > 0).then_some(cluster);

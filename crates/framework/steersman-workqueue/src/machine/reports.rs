@@ -35,6 +35,7 @@ impl<T: Key> Machine<T> {
             delayed: waiting().count(),
             held: self.held.len(),
             keys: slots.filter_map(|slot| self.key_report(slot)).collect(),
+            failing: self.failing(most),
         }
     }
 
@@ -46,6 +47,20 @@ impl<T: Key> Machine<T> {
             key.is_some_and(&matches)
         };
         self.key_report(slots.find(is_sought)?)
+    }
+
+    fn failing(&self, most: usize) -> Vec<KeyReport<T>> {
+        let slots = self.table.slots().filter(|slot| self.has_retry(*slot));
+        let mut failing: Vec<_> = slots.filter_map(|slot| self.key_report(slot)).collect();
+        failing.sort_by_key(|one| std::cmp::Reverse(one.failures));
+        failing.truncate(most);
+        failing
+    }
+
+    /// Returns whether a key has failed and waits for its retry.
+    fn has_retry(&self, slot: KeySlot) -> bool {
+        let due = self.table.get(slot).and_then(|entry| entry.due.as_deref());
+        due.is_some_and(|due| due.retry.is_some())
     }
 
     fn is_waiting(&self, slot: KeySlot) -> bool {

@@ -15,7 +15,8 @@ impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
         if self.list_slots.requested.is_empty() {
             return false;
         }
-        self.request_metrics.begin_list(now());
+        let cause = self.machine.list_cause();
+        self.request_metrics.begin_list(cause, now());
         self.partial_list.clear();
         true
     }

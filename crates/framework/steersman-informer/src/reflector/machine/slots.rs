@@ -6,13 +6,14 @@ use steersman_object::ResourceVersion;
 
 use super::ReflectorMachine;
 use crate::reflector::problems::ProblemTracker;
+use crate::state::ListCause;
 
 impl ReflectorMachine {
     /// SHARD-6: handles slots that are wanted and not followed: the next list asks for the newest state, because the
     /// former owner of a slot may have written after every version that this reflector has seen.
     pub(crate) fn handle_gained_slots(&mut self, now: Instant) {
         self.close(now);
-        self.restart(ResourceVersion::unset());
+        self.restart(ResourceVersion::unset(), ListCause::Requested);
     }
 
     /// SHARD-7: handles that no slot is wanted: no request is sent, so none fails.

@@ -63,6 +63,7 @@ fn a_failed_key_is_found_with_its_failures_and_its_retry() {
         retry_at: Some(due),
     };
     assert_eq!(found, expected);
+    assert_eq!(world.machine.report(1).failing, [expected]);
     // WQ-11: an add brings the next run forward, and the deadline of the retry stays.
     world.add("bad", now());
     let found = world.machine.find(|key| *key == "bad").unwrap();

@@ -1,0 +1,132 @@
+//! Words: what a controller shows of its queue, its events and its reconciles to people.
+
+pub(crate) mod recent;
+
+use std::time::{Duration, Instant};
+
+use steersman_client::WaitCause;
+use steersman_object::{Kind, ObjectKey, ResourceVersion};
+use steersman_workqueue::{KeyReport, QueueReport};
+
+use crate::request::ClusterName;
+
+use recent::RecentReconcile;
+
+/// A live event of a watch, with the requests that it caused.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct JournalEvent {
+    /// When the event was handled.
+    pub at: Instant,
+    /// The kind of the object.
+    pub kind: Kind,
+    /// The namespace and the name of the object.
+    pub key: ObjectKey,
+    /// The cluster of the object; `None` for the manager's own cluster.
+    pub cluster: Option<ClusterName>,
+    /// `created`, `updated` or `deleted`.
+    pub change: &'static str,
+    /// The resource version after the change; for a delete the last known version.
+    pub version: ResourceVersion,
+    /// The first requests that the event caused, as texts; empty if a predicate refused the event, or its handler named no
+    /// request.
+    pub requests: Vec<String>,
+    /// The number of further requests.
+    pub more_requests: usize,
+}
+
+/// A write or a wait of a reconcile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReconcileStep {
+    /// When the step began.
+    pub began: Instant,
+    /// How long the step took.
+    pub took: Duration,
+    /// What the reconcile did.
+    pub action: StepAction,
+    /// The kind of the objects.
+    pub kind: Kind,
+    /// The object; `None` for a wait, for the delete of a collection, and if the server generates the name.
+    pub key: Option<ObjectKey>,
+}
+
+/// What a reconcile did in a [`ReconcileStep`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StepAction {
+    /// It wrote an object.
+    Write {
+        /// The verb, as in RBAC rules.
+        verb: &'static str,
+        /// The written subresource; `None` for the object itself.
+        subresource: Option<String>,
+        /// The error of the server; `None` if the write was executed.
+        error: Option<String>,
+    },
+    /// It waited.
+    Wait(WaitCause),
+}
+
+/// The reconciles that failed with one message.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ErrorGroup {
+    /// The message of the last failure, with its causes.
+    pub message: String,
+    /// The number of failures.
+    pub count: u64,
+    /// When the first one ended.
+    pub first: Instant,
+    /// When the last one ended.
+    pub last: Instant,
+    /// The last requests that failed so, the newest first, as texts.
+    pub requests: Vec<String>,
+}
+
+/// A request that triggers itself: each of its runs writes an object, and that write alone causes the next run (CTRL-24).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoopReport {
+    /// When the warning about the object was logged.
+    pub at: Instant,
+    /// The request, as text.
+    pub request: String,
+    /// The kind of the object that the runs write.
+    pub kind: Kind,
+    /// The object that the runs write.
+    pub key: ObjectKey,
+    /// The fields that the last write changed, separated by commas; or `unknown`.
+    pub fields: String,
+    /// The number of runs in a row before the warning.
+    pub runs: u32,
+}
+
+/// How many reconciles ended in the last minute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReconcileRate {
+    /// The number of reconciles.
+    pub reconciles: u64,
+    /// The number of reconciles that failed, panicked or timed out.
+    pub failures: u64,
+}
+
+/// A running controller, without the type of its requests.
+pub(crate) trait Inside: Send + Sync {
+    fn queue(&self, most: usize) -> QueueReport<String>;
+
+    fn find(&self, object: &ObjectKey) -> Option<KeyReport<String>>;
+
+    /// Returns the last events, oldest first: all, or those of an object and of requests for it.
+    fn events(&self, object: Option<&ObjectKey>) -> Vec<JournalEvent>;
+
+    fn errors(&self) -> Vec<ErrorGroup>;
+
+    fn slowest(&self) -> Vec<RecentReconcile>;
+
+    fn rate(&self) -> ReconcileRate;
+
+    /// Returns the last warnings about requests that trigger themselves, the newest last.
+    fn loops(&self) -> Vec<LoopReport>;
+}

@@ -1,0 +1,426 @@
+//! Driver: the routes of the debug page below `/debug/`: pages, JSON and live updates.
+
+mod view;
+mod query;
+mod text;
+mod attention;
+mod rows;
+mod timeline;
+mod server_metrics;
+mod field_writers;
+mod gather;
+mod html;
+mod pages;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::stream;
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, LOCATION};
+use http::{Request, Response, StatusCode};
+use k8s_openapi::jiff::Timestamp;
+use kube_core::{DynamicObject, PartialObjectMeta};
+use maud::Markup;
+use prometheus::Registry;
+use serde::Serialize;
+use serde_json::json;
+use steersman_api::clock::now;
+use steersman_client::Client;
+use steersman_object::{Kind, ObjectKey, report};
+use steersman_serve::{Route, SignIn, json_response, stream_response, text_response};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+
+use self::field_writers::field_writers;
+use self::gather::Gatherer;
+use self::query::ViewQuery;
+use self::view::FieldWriter;
+use crate::diagnostics::Diagnostics;
+use crate::monitor::{Monitor, RunStage};
+
+/// The path of the debug page.
+pub(crate) const DEBUG: &str = "/debug/";
+
+/// The debug page of one manager. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct DebugPage {
+    gatherer: Gatherer,
+    /// The permits of live pages.
+    live: Arc<Semaphore>,
+}
+
+/// A view: a page, and the JSON of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum View {
+    Overview,
+    Controller,
+    Object,
+    Caches,
+    Server,
+    Replicas,
+}
+
+/// The writers of the fields of an object; or why they are not known.
+type Writers = Result<Vec<FieldWriter>, String>;
+
+/// The state of one live page.
+struct LivePage {
+    page: DebugPage,
+    view: View,
+    query: ViewQuery,
+    /// The content that the browser has.
+    shown: String,
+    writers: Option<(Instant, Writers)>,
+    /// The number of looks at the operator, and of those since the last message.
+    looks: usize,
+    silent: usize,
+    _permit: OwnedSemaphorePermit,
+}
+
+const STYLE: &str = include_str!("debug_page/assets/page.css");
+const SCRIPT: &str = include_str!("debug_page/assets/page.js");
+
+/// No part of a page comes from elsewhere, and no other page may frame it.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The number of live pages. Each has a connection, and looks at the operator once per [`BETWEEN_LOOKS`].
+const MOST_LIVE: usize = 16;
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+
+/// The number of looks after which a comment keeps the connection open.
+const MOST_SILENT: usize = 15;
+
+/// How long a live page shows the writers of an object before it asks the server again.
+const WRITERS_KEPT: Duration = Duration::from_secs(10);
+const WRITERS_LIMIT: Duration = Duration::from_secs(5);
+
+const VIEWS: [(View, &str, &str); 6] = [
+    (
+        View::Overview,
+        "overview",
+        "all controllers, and what needs attention; filter, offset, limit",
+    ),
+    (
+        View::Controller,
+        "controller",
+        "one controller: its queue, errors and reconciles; controller=NAME",
+    ),
+    (
+        View::Object,
+        "object",
+        "the path of one object; controller=NAME, key=NAMESPACE/NAME",
+    ),
+    (
+        View::Caches,
+        "caches",
+        "the informers; filter, offset, limit",
+    ),
+    (
+        View::Server,
+        "server",
+        "requests to the API server, webhooks and certificates",
+    ),
+    (View::Replicas, "replicas", "leader election and shards"),
+];
+
+impl View {
+    fn named(name: &str) -> Option<Self> {
+        let mut views = VIEWS.iter();
+        views
+            .find(|(_, known, _)| *known == name)
+            .map(|(view, ..)| *view)
+    }
+
+    fn name(self) -> &'static str {
+        let found = VIEWS.iter().find(|(view, ..)| *view == self);
+        found.map_or("overview", |(_, name, _)| name)
+    }
+
+    /// Returns the path of its page below [`DEBUG`].
+    fn path(self) -> &'static str {
+        match self {
+            Self::Overview => "./",
+            other => other.name(),
+        }
+    }
+}
+
+impl DebugPage {
+    pub(crate) fn new(
+        monitor: &Arc<Monitor>,
+        diagnostics: &Diagnostics,
+        registry: &Registry,
+        client: &Client,
+        server: String,
+    ) -> Self {
+        Self {
+            gatherer: Gatherer {
+                monitor: Arc::clone(monitor),
+                diagnostics: diagnostics.clone(),
+                registry: registry.clone(),
+                client: client.clone(),
+                server,
+            },
+            live: Arc::new(Semaphore::new(MOST_LIVE)),
+        }
+    }
+
+    /// Returns the routes. `protect` adds the access control of the server, and `is_secure` says that it speaks HTTPS.
+    pub(crate) fn routes(&self, is_secure: bool, protect: impl Fn(Route) -> Route) -> Vec<Route> {
+        let form = html::sign_in().into_string();
+        let sign_in = SignIn::new(DEBUG, is_secure, form).policy(POLICY);
+        let file = |path: &str, content_type: &'static str, text: &'static str| {
+            Route::get(format!("{DEBUG}{path}"), move |_| async move {
+                let mut response = text_response(StatusCode::OK, text);
+                let content_type = HeaderValue::from_static(content_type);
+                response.headers_mut().insert(CONTENT_TYPE, content_type);
+                response
+            })
+        };
+        let this = self.clone();
+        let pages = Route::get(DEBUG, move |request: Request<Bytes>| {
+            let this = this.clone();
+            async move { this.answer(&request).await }
+        });
+        vec![
+            Route::get(DEBUG.trim_end_matches('/'), |_| async { to_pages() }),
+            file("page.css", "text/css; charset=utf-8", STYLE),
+            file("page.js", "text/javascript; charset=utf-8", SCRIPT),
+            // Relative, as all links, because a proxy may serve the pages below another path.
+            protect(pages.prefix().sign_in_at("sign-in")),
+            sign_in.route(),
+        ]
+    }
+
+    async fn answer(&self, request: &Request<Bytes>) -> Response<Bytes> {
+        let path = request.uri().path().strip_prefix(DEBUG).unwrap_or_default();
+        let query = ViewQuery::parse(request.uri().query().unwrap_or_default());
+        let named = |name: &str| View::named(name).ok_or_else(|| not_found(name));
+        let answer = match path.split_once('/') {
+            Some(("api", "")) => Ok(index()),
+            Some(("api", name)) => match named(name) {
+                Ok(view) => self.json(view, &query).await,
+                Err(refused) => Err(refused),
+            },
+            Some(("live", name)) => named(name).map(|view| self.live(view, query)),
+            None if path == "api" => Ok(index()),
+            None if path.is_empty() => self.html(View::Overview, &query).await,
+            _ => match named(path) {
+                Ok(view) => self.html(view, &query).await,
+                Err(refused) => Err(refused),
+            },
+        };
+        let mut response = answer.unwrap_or_else(|refused| refused);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+
+    async fn html(
+        &self,
+        view: View,
+        query: &ViewQuery,
+    ) -> Result<Response<Bytes>, Response<Bytes>> {
+        let writers = self.writers_for(view, query).await;
+        let content = self
+            .content(view, query, writers)
+            .ok_or_else(|| absent(query))?;
+        let title = match view {
+            View::Controller | View::Object if !query.key.is_empty() => query.key.clone(),
+            View::Controller => query.controller.clone(),
+            other => other.name().to_owned(),
+        };
+        let page = html::page(view.path(), view.name(), &title, &content);
+        let mut response = text_response(StatusCode::OK, page.into_string());
+        let html = HeaderValue::from_static("text/html; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, html);
+        Ok(response)
+    }
+
+    async fn json(
+        &self,
+        view: View,
+        query: &ViewQuery,
+    ) -> Result<Response<Bytes>, Response<Bytes>> {
+        let (gatherer, now) = (&self.gatherer, now());
+        let found = match view {
+            View::Overview => Some(as_json(&gatherer.overview(query, now))),
+            View::Controller => gatherer.controller(query, now).as_ref().map(as_json),
+            View::Object => {
+                let writers = self.writers_for(view, query).await;
+                let object = gatherer.object(query, now);
+                object.map(|object| as_json(&object.with(writers)))
+            }
+            View::Caches => Some(as_json(&gatherer.caches(query, now))),
+            View::Server => Some(as_json(&gatherer.server())),
+            View::Replicas => Some(as_json(&gatherer.replicas())),
+        };
+        found.ok_or_else(|| absent(query))
+    }
+
+    /// Returns the content of a page; `None` if the controller or the object of the query is unknown.
+    fn content(&self, view: View, query: &ViewQuery, writers: Writers) -> Option<Markup> {
+        let (gatherer, now) = (&self.gatherer, now());
+        Some(match view {
+            View::Overview => pages::overview(&gatherer.overview(query, now)),
+            View::Controller => pages::controller(&gatherer.controller(query, now)?),
+            View::Object => pages::object(&gatherer.object(query, now)?.with(writers)),
+            View::Caches => pages::caches(&gatherer.caches(query, now)),
+            View::Server => {
+                let seconds = Timestamp::now().as_millisecond() as f64 / 1e3;
+                pages::server(&gatherer.server(), seconds)
+            }
+            View::Replicas => pages::replicas(&gatherer.replicas()),
+        })
+    }
+
+    async fn writers_for(&self, view: View, query: &ViewQuery) -> Writers {
+        if view != View::Object {
+            return Ok(Vec::new());
+        }
+        let kind = self.gatherer.kind_of(&query.controller);
+        match kind.zip(query.object()) {
+            Some((kind, key)) => self.writers(&kind, &key).await,
+            None => Err("the requests of this controller are not about objects".to_owned()),
+        }
+    }
+
+    /// Asks the server for the metadata of an object, because the cache keeps no `managedFields`.
+    async fn writers(&self, kind: &Kind, key: &ObjectKey) -> Writers {
+        // The type of the object is of no matter for its metadata.
+        let live = self.gatherer.client.live();
+        // The server sends metadata alone, of any kind.
+        let live = live.of::<PartialObjectMeta<DynamicObject>>(kind);
+        let found = match timeout(WRITERS_LIMIT, live.get_opt(key)).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) => return Err(format!("the server was asked, and: {}", report(&error))),
+            Err(_) => return Err("the server did not answer in time".to_owned()),
+        };
+        let Some(found) = found else {
+            return Err("the object does not exist on the server".to_owned());
+        };
+        let entries = found.metadata.managed_fields.unwrap_or_default();
+        Ok(field_writers(&entries))
+    }
+
+    /// Returns server-sent events: the content of the page, whenever it has changed.
+    fn live(&self, view: View, query: ViewQuery) -> Response<Bytes> {
+        let Ok(permit) = Arc::clone(&self.live).try_acquire_owned() else {
+            let text = format!("{MOST_LIVE} pages are live already: close one");
+            return text_response(StatusCode::SERVICE_UNAVAILABLE, text);
+        };
+        let live = LivePage {
+            page: self.clone(),
+            view,
+            query,
+            shown: String::new(),
+            writers: None,
+            looks: 0,
+            silent: 0,
+            _permit: permit,
+        };
+        let messages = stream::unfold(live, |mut live| async move {
+            let message = live.next_message().await?;
+            Some((message, live))
+        });
+        stream_response("text/event-stream", messages)
+    }
+}
+
+impl LivePage {
+    /// Waits for the next message; `None` when the operator stops, so that no stop waits for a browser.
+    async fn next_message(&mut self) -> Option<Bytes> {
+        loop {
+            if self.looks > 0 {
+                sleep(BETWEEN_LOOKS).await;
+            }
+            self.looks += 1;
+            if self.page.gatherer.monitor.stage() == RunStage::Stopping {
+                return None;
+            }
+            let writers = self.known_writers().await;
+            let content = self.page.content(self.view, &self.query, writers)?;
+            self.silent += 1;
+            if content.0 != self.shown {
+                self.shown = content.0;
+                self.silent = 0;
+                return Some(message(&self.shown));
+            }
+            if self.silent >= MOST_SILENT {
+                self.silent = 0;
+                return Some(Bytes::from_static(b": nothing new\n\n"));
+            }
+        }
+    }
+
+    async fn known_writers(&mut self) -> Writers {
+        if self.view != View::Object {
+            return Ok(Vec::new());
+        }
+        let fresh = |at: &Instant| now().saturating_duration_since(*at) < WRITERS_KEPT;
+        if let Some((_, known)) = self.writers.as_ref().filter(|(at, _)| fresh(at)) {
+            return known.clone();
+        }
+        let asked = self.page.writers_for(self.view, &self.query).await;
+        self.writers = Some((now(), asked.clone()));
+        asked
+    }
+}
+
+/// Returns a server-sent event. Each line of its data has a field of its own.
+fn message(data: &str) -> Bytes {
+    let mut message = String::with_capacity(data.len() + 32);
+    for line in data.lines() {
+        message.push_str("data: ");
+        message.push_str(line);
+        message.push('\n');
+    }
+    message.push('\n');
+    message.into()
+}
+
+fn as_json(view: &impl Serialize) -> Response<Bytes> {
+    match serde_json::to_string_pretty(view) {
+        Ok(text) => json_response(StatusCode::OK, text + "\n"),
+        // The keys of all maps are texts, so this does not happen.
+        Err(error) => text_response(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    }
+}
+
+/// Returns the list of the views.
+fn index() -> Response<Bytes> {
+    let views = VIEWS
+        .iter()
+        .map(|(_, name, about)| json!({ "path": format!("{DEBUG}api/{name}"), "about": about }));
+    let index = json!({ "views": views.collect::<Vec<_>>() });
+    json_response(StatusCode::OK, format!("{index:#}\n"))
+}
+
+fn not_found(name: &str) -> Response<Bytes> {
+    let known: Vec<&str> = VIEWS.iter().map(|(_, name, _)| *name).collect();
+    let known = known.join(", ");
+    let text = format!("there is no view {name:?}; the views are {known}");
+    text_response(StatusCode::NOT_FOUND, text)
+}
+
+fn absent(query: &ViewQuery) -> Response<Bytes> {
+    let text = format!(
+        "there is no controller {:?}, or its requests are not about an object {:?} (namespace/name)",
+        query.controller, query.key
+    );
+    text_response(StatusCode::NOT_FOUND, text)
+}
+
+/// Sends a browser to the page. The address is relative, because a proxy may serve the page below another path.
+fn to_pages() -> Response<Bytes> {
+    let mut response = text_response(StatusCode::MOVED_PERMANENTLY, "see debug/");
+    let target = HeaderValue::from_static("debug/");
+    response.headers_mut().insert(LOCATION, target);
+    response
+}
+
+#[cfg(test)]
+mod tests;

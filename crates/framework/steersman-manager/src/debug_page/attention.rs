@@ -1,0 +1,192 @@
+//! Machine: decides what keeps an operator from its work, and what helps.
+
+use std::time::{Duration, Instant};
+
+use steersman_cache::InformerFailure;
+use steersman_controller::{ControllerStatus, KeyState, QueueReport};
+
+use super::text::{encoded, link, seconds};
+use super::view::{AttentionItem, Severity};
+use crate::health::Check;
+
+/// What was seen of the parts of a manager.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    items: Vec<AttentionItem>,
+}
+
+/// A reconcile that has run for this time, without a deadline, is probably stuck.
+const LONG: Duration = Duration::from_mins(1);
+
+/// The number of failures in a row from which on a request is shown.
+const MANY_FAILURES: u32 = 5;
+
+/// How long a loop is shown after its last warning.
+const LOOP_SHOWN: Duration = Duration::from_mins(15);
+
+/// The number of items that are shown.
+const MOST: usize = 30;
+
+/// Returns what needs attention, the most urgent first.
+pub(super) fn attention(facts: Facts) -> Vec<AttentionItem> {
+    let mut items = facts.items;
+    items.sort_by_key(|item| item.severity);
+    items.truncate(MOST);
+    items
+}
+
+impl Facts {
+    pub(super) fn add_controller(
+        &mut self,
+        status: &ControllerStatus,
+        queue: Option<&QueueReport<String>>,
+        now: Instant,
+    ) {
+        let controller = status.controller();
+        let work = status.work();
+        let longest = work.and_then(|work| work.longest_reconcile);
+        let waiting = status.waiting_for();
+        if !waiting.is_empty() {
+            let kinds: Vec<String> = waiting.iter().map(|one| one.kind.to_string()).collect();
+            self.bad(
+                format!("{controller} waits for {}", kinds.join(", ")),
+                "its workers start when these kinds have synced once".to_owned(),
+                None,
+                "caches".to_owned(),
+            );
+        }
+        for key in queue.iter().flat_map(|queue| &queue.keys) {
+            let KeyState::Held {
+                since: Some(since), ..
+            } = key.state
+            else {
+                continue;
+            };
+            let runs = now.saturating_duration_since(since);
+            if runs >= longest.unwrap_or(LONG) {
+                let text = format!(
+                    "a reconcile of {controller} has run for {}",
+                    seconds(runs.as_secs_f64())
+                );
+                let detail = format!("{} occupies a worker", key.key);
+                let remedy = "find what it waits for, and set a deadline (`reconcile_timeout`)";
+                let remedy = match longest {
+                    Some(_) => {
+                        "it is past its deadline and does not end at an await: find what blocks it"
+                    }
+                    None => remedy,
+                };
+                self.bad(
+                    text,
+                    detail,
+                    Some(remedy.to_owned()),
+                    link(controller, &key.key),
+                );
+            }
+        }
+        for key in queue.iter().flat_map(|queue| &queue.failing) {
+            if key.failures < MANY_FAILURES {
+                continue;
+            }
+            let retry = key.retry_at.map(|at| at.saturating_duration_since(now));
+            let retry = retry.map_or(String::new(), |retry| {
+                format!("; the next try is in {}", seconds(retry.as_secs_f64()))
+            });
+            self.bad(
+                format!("{} has failed {} times in a row", key.key, key.failures),
+                format!("controller {controller}{retry}"),
+                None,
+                link(controller, &key.key),
+            );
+        }
+        for found in status.loops() {
+            if now.saturating_duration_since(found.at) < LOOP_SHOWN {
+                self.warning(
+                    format!(
+                        "{controller} triggers itself by writing {} {}",
+                        found.kind, found.key
+                    ),
+                    format!(
+                        "request {}; changed fields: {}",
+                        found.request, found.fields
+                    ),
+                    "write only what differs, or let a predicate hold back these changes"
+                        .to_owned(),
+                    link(controller, &found.request),
+                );
+            }
+        }
+        let rate = status.rate();
+        if rate.failures * 2 > rate.reconciles && rate.failures >= 10 {
+            self.warning(
+                format!(
+                    "{} of {} reconciles of {controller} failed in the last minute",
+                    rate.failures, rate.reconciles
+                ),
+                status
+                    .errors()
+                    .first()
+                    .map_or(String::new(), |error| error.message.clone()),
+                "read the errors of the controller".to_owned(),
+                format!("controller?controller={}", encoded(controller)),
+            );
+        }
+    }
+
+    pub(super) fn add_failure(&mut self, cluster: Option<&str>, failure: &InformerFailure) {
+        let place = match (&failure.namespace, cluster) {
+            (Some(namespace), Some(cluster)) => format!(" in namespace {namespace} of {cluster}"),
+            (Some(namespace), None) => format!(" in namespace {namespace}"),
+            (None, Some(cluster)) => format!(" of {cluster}"),
+            (None, None) => String::new(),
+        };
+        let state = match failure.has_synced {
+            true => "reads return objects that become stale",
+            false => "reads of the kind fail",
+        };
+        self.bad(
+            format!(
+                "{}{place} does not follow the server: {}",
+                failure.kind,
+                failure.reason.as_str()
+            ),
+            format!("{}; {state}", failure.why),
+            failure.remedy.clone(),
+            format!("caches?filter={}", encoded(&failure.kind.to_string())),
+        );
+    }
+
+    /// Adds the findings of checks that fail.
+    pub(super) fn add_checks(&mut self, checks: &[Check]) {
+        for check in checks.iter().filter(|check| !check.is_ok) {
+            for finding in &check.findings {
+                self.bad(
+                    format!("the check {} of /livez fails", check.name),
+                    finding.clone(),
+                    None,
+                    "./".to_owned(),
+                );
+            }
+        }
+    }
+
+    fn bad(&mut self, title: String, detail: String, remedy: Option<String>, link: String) {
+        self.items.push(AttentionItem {
+            severity: Severity::Bad,
+            title,
+            detail,
+            remedy,
+            link,
+        });
+    }
+
+    fn warning(&mut self, title: String, detail: String, remedy: String, link: String) {
+        self.items.push(AttentionItem {
+            severity: Severity::Warning,
+            title,
+            detail,
+            remedy: Some(remedy),
+            link,
+        });
+    }
+}

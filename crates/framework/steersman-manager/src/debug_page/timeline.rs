@@ -1,0 +1,103 @@
+//! Machine: puts the events of an object, and the reconciles of its request with their steps, into one order of time.
+
+use std::time::Instant;
+
+use steersman_controller::{JournalEvent, RecentReconcile, ReconcileStep, StepAction};
+
+use super::rows::{ago, object_of, outcome, step_text};
+use super::text::seconds;
+use super::view::TimelineRow;
+
+/// The number of rows.
+const MOST: usize = 200;
+
+/// Returns the rows, the newest first. Of one instant, the row that came last is first.
+pub(super) fn timeline<'a>(
+    reconciles: impl Iterator<Item = &'a RecentReconcile>,
+    events: &[JournalEvent],
+    now: Instant,
+) -> Vec<TimelineRow> {
+    let mut rows: Vec<(Instant, TimelineRow)> = Vec::new();
+    rows.extend(events.iter().map(|event| (event.at, of_event(event, now))));
+    for reconcile in reconciles {
+        let began = reconcile.ended.checked_sub(reconcile.time);
+        rows.extend(reconcile.steps.iter().map(|step| {
+            let ended = step.began + step.took;
+            (ended, of_step(step, ended, now))
+        }));
+        let began = began.unwrap_or(reconcile.ended);
+        rows.push((began, of_begin(reconcile, began, now)));
+        rows.push((reconcile.ended, of_end(reconcile, now)));
+    }
+    // The sort is stable: a reconcile that took no time ends after its beginning.
+    rows.sort_by_key(|(at, _)| *at);
+    let newest = rows.into_iter().rev().take(MOST);
+    newest.map(|(_, row)| row).collect()
+}
+
+fn of_event(event: &JournalEvent, now: Instant) -> TimelineRow {
+    let requests = match (&*event.requests, event.more_requests) {
+        ([], _) => "no request: the predicate refused it, or the handler named none".to_owned(),
+        (some, 0) => format!("requests {}", some.join(", ")),
+        (some, more) => format!("requests {} and {more} more", some.join(", ")),
+    };
+    TimelineRow {
+        ago: ago(event.at, now),
+        lane: "event",
+        text: format!("{} was {}", object_of(event), event.change),
+        detail: format!("version {}; {requests}", event.version),
+        is_bad: false,
+    }
+}
+
+fn of_begin(reconcile: &RecentReconcile, began: Instant, now: Instant) -> TimelineRow {
+    TimelineRow {
+        ago: ago(began, now),
+        lane: "reconcile",
+        text: format!("reconcile {} begins", reconcile.id),
+        detail: match reconcile.attempt {
+            0 => format!("because of {}", reconcile.reason),
+            failures => format!(
+                "because of {}; {failures} failures before",
+                reconcile.reason
+            ),
+        },
+        is_bad: false,
+    }
+}
+
+fn of_end(reconcile: &RecentReconcile, now: Instant) -> TimelineRow {
+    let (result, message) = outcome(&reconcile.result);
+    let next = match reconcile.next_in {
+        Some(next) => format!("; runs again in {}", seconds(next.as_secs_f64())),
+        None => String::new(),
+    };
+    let message = message
+        .map(|message| format!(": {message}"))
+        .unwrap_or_default();
+    TimelineRow {
+        ago: ago(reconcile.ended, now),
+        lane: "reconcile",
+        text: format!(
+            "reconcile {} ends after {}",
+            reconcile.id,
+            seconds(reconcile.time.as_secs_f64())
+        ),
+        detail: format!("{result}{message}{next}"),
+        is_bad: result != "success",
+    }
+}
+
+fn of_step(step: &ReconcileStep, ended: Instant, now: Instant) -> TimelineRow {
+    let (text, error) = step_text(step);
+    TimelineRow {
+        ago: ago(ended, now),
+        lane: match step.action {
+            StepAction::Write { .. } => "write",
+            _ => "wait",
+        },
+        is_bad: error.is_some(),
+        text,
+        detail: error.unwrap_or_else(|| format!("took {}", seconds(step.took.as_secs_f64()))),
+    }
+}
