@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::context::changes::PendingChanges;
 use crate::context::declared::DeclaredKinds;
-use crate::context::event_journal::EventJournal;
+use crate::context::event_journal::{EventJournal, StepJournal};
 use crate::context::loop_watch::LoopWatch;
 use crate::context::{Context, default_events};
 use crate::error::ControllerError;
@@ -120,16 +120,8 @@ fn watch<R: RequestKey>(
     let changes = PendingChanges::new();
     let loops = Arc::new(LoopWatch::new(&name, metrics.clone()));
     let journal = start.has_journal.then(EventJournal::new);
-    // CTRL-9: this client counts only the writes of this controller, so that the stop of the controller waits for no
-    // other writes.
-    let client = start.client.counting_apart();
-    let mut client = client.observed_by(Arc::clone(&loops) as Arc<dyn WriteObserver>);
     let steps = journal.as_ref().map(|journal| Arc::clone(&journal.steps));
-    if let Some(steps) = &steps {
-        client = client
-            .observed_by(Arc::clone(steps) as Arc<dyn WriteObserver>)
-            .waits_observed_by(Arc::clone(steps) as Arc<dyn WaitObserver>);
-    }
+    let client = observed(&start.client, &loops, steps.as_ref());
     let sink = Sink {
         queue: queue.clone(),
         changes: changes.clone(),
@@ -151,9 +143,7 @@ fn watch<R: RequestKey>(
     tasks.spawn_pump(overdue.boxed());
     let shards = Arc::new(ShardedRequests::new(start.shards));
     tasks.spawn_pump(release(Arc::clone(&shards), queue.clone()).boxed());
-    let recent = RecentReconciles::new(start.has_journal);
-    let shown = recent.clone();
-    status.shows_recent(move || shown.read());
+    let recent = shown_recent(start.has_journal, &status);
     let events = start.events;
     let events = events.unwrap_or_else(|| default_events(&client, &start.clock));
     let mut context = Context::with_clusters(&name, client, start.clock, start.clusters, &events);
@@ -343,6 +333,31 @@ impl<R: RequestKey> RunningController<R> {
             self.tasks.spawn_worker(worker.boxed());
         }
     }
+}
+
+/// Returns the client of a controller, whose writes the detector of loops observes, and the journal if there is one.
+fn observed(client: &Client, loops: &Arc<LoopWatch>, steps: Option<&Arc<StepJournal>>) -> Client {
+    // CTRL-9: this client counts only the writes of this controller, so that the stop of the controller waits for no
+    // other writes.
+    let client = client.counting_apart();
+    let client = client.observed_by(Arc::clone(loops) as Arc<dyn WriteObserver>);
+    match steps {
+        Some(steps) => client
+            .observed_by(Arc::clone(steps) as Arc<dyn WriteObserver>)
+            .waits_observed_by(Arc::clone(steps) as Arc<dyn WaitObserver>),
+        None => client,
+    }
+}
+
+/// Makes the records of the last reconciles, and shows them in the status.
+fn shown_recent<R: RequestKey>(
+    has_journal: bool,
+    status: &ControllerStatus,
+) -> RecentReconciles<R> {
+    let recent = RecentReconciles::new(has_journal);
+    let shown = recent.clone();
+    status.shows_recent(move || shown.read());
+    recent
 }
 
 /// Passes requests that wait for a slot to the queue when slots open.

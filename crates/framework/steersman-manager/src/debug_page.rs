@@ -3,8 +3,8 @@
 mod view;
 mod query;
 mod text;
-mod attention;
 mod rows;
+mod attention;
 mod timeline;
 mod server_metrics;
 mod field_writers;
@@ -197,37 +197,30 @@ impl DebugPage {
     async fn answer(&self, request: &Request<Bytes>) -> Response<Bytes> {
         let path = request.uri().path().strip_prefix(DEBUG).unwrap_or_default();
         let query = ViewQuery::parse(request.uri().query().unwrap_or_default());
-        let named = |name: &str| View::named(name).ok_or_else(|| not_found(name));
-        let answer = match path.split_once('/') {
-            Some(("api", "")) => Ok(index()),
-            Some(("api", name)) => match named(name) {
-                Ok(view) => self.json(view, &query).await,
-                Err(refused) => Err(refused),
-            },
-            Some(("live", name)) => named(name).map(|view| self.live(view, query)),
-            None if path == "api" => Ok(index()),
-            None if path.is_empty() => self.html(View::Overview, &query).await,
-            _ => match named(path) {
-                Ok(view) => self.html(view, &query).await,
-                Err(refused) => Err(refused),
-            },
+        let (form, name) = match path.split_once('/') {
+            Some((form @ ("api" | "live"), name)) => (form, name),
+            None if path == "api" => ("api", ""),
+            None if path.is_empty() => ("page", View::Overview.name()),
+            _ => ("page", path),
         };
-        let mut response = answer.unwrap_or_else(|refused| refused);
+        let mut response = match (form, View::named(name)) {
+            ("api", _) if name.is_empty() => index(),
+            ("api", Some(view)) => self.json(view, &query).await,
+            ("live", Some(view)) => self.live(view, query),
+            (_, Some(view)) => self.html(view, &query).await,
+            (_, None) => not_found(name),
+        };
         let headers = response.headers_mut();
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response
     }
 
-    async fn html(
-        &self,
-        view: View,
-        query: &ViewQuery,
-    ) -> Result<Response<Bytes>, Response<Bytes>> {
+    async fn html(&self, view: View, query: &ViewQuery) -> Response<Bytes> {
         let writers = self.writers_for(view, query).await;
-        let content = self
-            .content(view, query, writers)
-            .ok_or_else(|| absent(query))?;
+        let Some(content) = self.content(view, query, writers) else {
+            return absent(query);
+        };
         let title = match view {
             View::Controller | View::Object if !query.key.is_empty() => query.key.clone(),
             View::Controller => query.controller.clone(),
@@ -237,14 +230,10 @@ impl DebugPage {
         let mut response = text_response(StatusCode::OK, page.into_string());
         let html = HeaderValue::from_static("text/html; charset=utf-8");
         response.headers_mut().insert(CONTENT_TYPE, html);
-        Ok(response)
+        response
     }
 
-    async fn json(
-        &self,
-        view: View,
-        query: &ViewQuery,
-    ) -> Result<Response<Bytes>, Response<Bytes>> {
+    async fn json(&self, view: View, query: &ViewQuery) -> Response<Bytes> {
         let (gatherer, now) = (&self.gatherer, now());
         let found = match view {
             View::Overview => Some(as_json(&gatherer.overview(query, now))),
@@ -258,7 +247,7 @@ impl DebugPage {
             View::Server => Some(as_json(&gatherer.server())),
             View::Replicas => Some(as_json(&gatherer.replicas())),
         };
-        found.ok_or_else(|| absent(query))
+        found.unwrap_or_else(|| absent(query))
     }
 
     /// Returns the content of a page; `None` if the controller or the object of the query is unknown.

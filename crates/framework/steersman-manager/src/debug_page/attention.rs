@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use steersman_cache::InformerFailure;
-use steersman_controller::{ControllerStatus, KeyState, QueueReport};
+use steersman_controller::{ControllerStatus, KeyReport, KeyState, QueueReport};
 
+use super::rows::outcome;
 use super::text::{encoded, link, seconds};
 use super::view::{AttentionItem, Severity};
 use crate::health::Check;
@@ -55,7 +56,23 @@ impl Facts {
                 "caches".to_owned(),
             );
         }
-        for key in queue.iter().flat_map(|queue| &queue.keys) {
+        let keys = queue.iter().flat_map(|queue| &queue.keys);
+        self.add_stuck(controller, keys, longest, now);
+        let failing = queue.iter().flat_map(|queue| &queue.failing);
+        self.add_failing(status, failing, now);
+        self.add_loops(status, now);
+        self.add_rate(status);
+    }
+
+    /// Adds the reconciles that have run for longer than their deadline and the grace, `longest`.
+    fn add_stuck<'a>(
+        &mut self,
+        controller: &str,
+        keys: impl Iterator<Item = &'a KeyReport<String>>,
+        longest: Option<Duration>,
+        now: Instant,
+    ) {
+        for key in keys {
             let KeyState::Held {
                 since: Some(since), ..
             } = key.state
@@ -84,21 +101,35 @@ impl Facts {
                 );
             }
         }
-        for key in queue.iter().flat_map(|queue| &queue.failing) {
+    }
+
+    fn add_failing<'a>(
+        &mut self,
+        status: &ControllerStatus,
+        failing: impl Iterator<Item = &'a KeyReport<String>>,
+        now: Instant,
+    ) {
+        let controller = status.controller();
+        for key in failing {
             if key.failures < MANY_FAILURES {
                 continue;
             }
+            let error = last_error(status, &key.key);
             let retry = key.retry_at.map(|at| at.saturating_duration_since(now));
             let retry = retry.map_or(String::new(), |retry| {
                 format!("; the next try is in {}", seconds(retry.as_secs_f64()))
             });
             self.bad(
                 format!("{} has failed {} times in a row", key.key, key.failures),
-                format!("controller {controller}{retry}"),
+                format!("controller {controller}: {error}{retry}"),
                 None,
                 link(controller, &key.key),
             );
         }
+    }
+
+    fn add_loops(&mut self, status: &ControllerStatus, now: Instant) {
+        let controller = status.controller();
         for found in status.loops() {
             if now.saturating_duration_since(found.at) < LOOP_SHOWN {
                 self.warning(
@@ -116,6 +147,10 @@ impl Facts {
                 );
             }
         }
+    }
+
+    fn add_rate(&mut self, status: &ControllerStatus) {
+        let controller = status.controller();
         let rate = status.rate();
         if rate.failures * 2 > rate.reconciles && rate.failures >= 10 {
             self.warning(
@@ -188,5 +223,16 @@ impl Facts {
             remedy: Some(remedy),
             link,
         });
+    }
+}
+
+/// Returns the error of the last reconcile of a request.
+fn last_error(status: &ControllerStatus, request: &str) -> String {
+    let recent = status.recent();
+    let last = recent.iter().rev().find(|one| one.request == request);
+    match last.map(|last| outcome(&last.result)) {
+        Some((_, Some(message))) => message.to_owned(),
+        Some((result, None)) => result.to_owned(),
+        None => "its last reconcile is no longer on record".to_owned(),
     }
 }

@@ -281,7 +281,7 @@ async fn the_path_of_an_object_has_its_events_and_the_writers_of_its_fields() {
     let view = eventually_within(MINUTE, "the event is on record", async || {
         let view = story.json(path).await;
         let timeline = view["timeline"].as_array().unwrap();
-        let is_reconciled = timeline.iter().any(|row| row["detail"] == "success");
+        let is_reconciled = timeline.iter().any(|row| row["lane"] == "reconcile");
         is_reconciled
             .then(|| view.clone())
             .ok_or_else(|| format!("{timeline:#?}"))
@@ -292,17 +292,14 @@ async fn the_path_of_an_object_has_its_events_and_the_writers_of_its_fields() {
     assert_eq!(
         texts,
         [
-            "reconcile 3 ends after 0 µs",
-            "reconcile 3 begins",
+            "reconcile 3 took 0 µs",
             "ConfigMap.v1 default/c was created"
         ]
     );
-    assert_eq!(
-        timeline[1]["detail"],
-        "because of ConfigMap.v1 default/c was created"
-    );
+    let detail = "success; because of ConfigMap.v1 default/c was created";
+    assert_eq!(timeline[0]["detail"], detail);
     assert!(
-        timeline[2]["detail"]
+        timeline[1]["detail"]
             .as_str()
             .unwrap()
             .ends_with("requests default/c"),

@@ -25,6 +25,10 @@ pub(super) fn timeline<'a>(
             let ended = step.began + step.took;
             (ended, of_step(step, ended, now))
         }));
+        if reconcile.steps.is_empty() {
+            rows.push((reconcile.ended, whole(reconcile, now)));
+            continue;
+        }
         let began = began.unwrap_or(reconcile.ended);
         rows.push((began, of_begin(reconcile, began, now)));
         rows.push((reconcile.ended, of_end(reconcile, now)));
@@ -50,42 +54,62 @@ fn of_event(event: &JournalEvent, now: Instant) -> TimelineRow {
     }
 }
 
+/// Returns the row of a reconcile without steps.
+fn whole(reconcile: &RecentReconcile, now: Instant) -> TimelineRow {
+    let took = seconds(reconcile.time.as_secs_f64());
+    let (result, is_bad) = result_of(reconcile);
+    TimelineRow {
+        ago: ago(reconcile.ended, now),
+        lane: "reconcile",
+        text: format!("reconcile {} took {took}", reconcile.id),
+        detail: format!("{result}; {}", cause_of(reconcile)),
+        is_bad,
+    }
+}
+
 fn of_begin(reconcile: &RecentReconcile, began: Instant, now: Instant) -> TimelineRow {
     TimelineRow {
         ago: ago(began, now),
         lane: "reconcile",
         text: format!("reconcile {} begins", reconcile.id),
-        detail: match reconcile.attempt {
-            0 => format!("because of {}", reconcile.reason),
-            failures => format!(
-                "because of {}; {failures} failures before",
-                reconcile.reason
-            ),
-        },
+        detail: cause_of(reconcile),
         is_bad: false,
     }
 }
 
 fn of_end(reconcile: &RecentReconcile, now: Instant) -> TimelineRow {
+    let took = seconds(reconcile.time.as_secs_f64());
+    let (detail, is_bad) = result_of(reconcile);
+    TimelineRow {
+        ago: ago(reconcile.ended, now),
+        lane: "reconcile",
+        text: format!("reconcile {} ends after {took}", reconcile.id),
+        detail,
+        is_bad,
+    }
+}
+
+fn cause_of(reconcile: &RecentReconcile) -> String {
+    match reconcile.attempt {
+        0 => format!("because of {}", reconcile.reason),
+        failures => format!(
+            "because of {}; {failures} failures before",
+            reconcile.reason
+        ),
+    }
+}
+
+/// Returns how a reconcile ended, with its next run, and whether it failed.
+fn result_of(reconcile: &RecentReconcile) -> (String, bool) {
     let (result, message) = outcome(&reconcile.result);
+    let message = message
+        .map(|message| format!(": {message}"))
+        .unwrap_or_default();
     let next = match reconcile.next_in {
         Some(next) => format!("; runs again in {}", seconds(next.as_secs_f64())),
         None => String::new(),
     };
-    let message = message
-        .map(|message| format!(": {message}"))
-        .unwrap_or_default();
-    TimelineRow {
-        ago: ago(reconcile.ended, now),
-        lane: "reconcile",
-        text: format!(
-            "reconcile {} ends after {}",
-            reconcile.id,
-            seconds(reconcile.time.as_secs_f64())
-        ),
-        detail: format!("{result}{message}{next}"),
-        is_bad: result != "success",
-    }
+    (format!("{result}{message}{next}"), result != "success")
 }
 
 fn of_step(step: &ReconcileStep, ended: Instant, now: Instant) -> TimelineRow {

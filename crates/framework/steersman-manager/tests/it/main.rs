@@ -17,6 +17,7 @@ mod unreachable_clusters;
 mod declaring;
 mod probes;
 mod metrics_server;
+mod debug_page;
 mod webhooks;
 mod definitions;
 mod ending_leads;

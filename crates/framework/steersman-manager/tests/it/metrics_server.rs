@@ -31,7 +31,7 @@ async fn scrape(manager: &Manager, path: &str, token: Option<&str>) -> (u16, Str
 }
 
 /// Grants rules to a user.
-fn grant(server: &ApiServer, user: &str, rules: &Value) {
+pub(crate) fn grant(server: &ApiServer, user: &str, rules: &Value) {
     let group = "rbac.authorization.k8s.io";
     let (role, binding) = (
         json!({
@@ -50,7 +50,7 @@ fn grant(server: &ApiServer, user: &str, rules: &Value) {
 }
 
 /// Serves an api-server with RBAC over HTTPS, on which `operator` has the rules that the guide lists.
-async fn secured() -> (ApiServer, Serving, ClientConfig) {
+pub(crate) async fn secured() -> (ApiServer, Serving, ClientConfig) {
     let server = ApiServer::builder()
         .authorization(Authorization::Rbac)
         .build();
