@@ -208,7 +208,7 @@ impl<S: Clone> Client<S> {
         self.over(self.shared.counting_within(&whole.shared))
     }
 
-    /// Returns a copy of this client whose waits, and those of clients made from it, `observer` observes; see
+    /// Returns a copy of this client with an observer of its waits, and of those of clients made from it; see
     /// [`ClientOptions::observe_waits`].
     pub fn waits_observed_by(&self, observer: Arc<dyn WaitObserver>) -> Self {
         self.with(|options| options.observe_waits(observer))

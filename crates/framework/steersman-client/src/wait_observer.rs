@@ -45,8 +45,8 @@ pub enum WaitCause {
 ///
 /// # For implementors
 ///
-/// `waited` runs in the caller's task. It must be quick and must not block or panic. A wait whose future is dropped is
-/// not reported.
+/// `waited` runs in the caller's task. It must be quick and must not block or panic. A wait is not reported if its
+/// future is dropped.
 pub trait WaitObserver: Send + Sync + 'static {
     /// Called when a wait has ended.
     fn waited(&self, wait: &ClientWait);

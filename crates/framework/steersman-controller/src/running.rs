@@ -335,7 +335,7 @@ impl<R: RequestKey> RunningController<R> {
     }
 }
 
-/// Returns the client of a controller, whose writes the detector of loops observes, and the journal if there is one.
+/// Returns the client of a controller. The detector of loops observes its writes, and the journal if there is one.
 fn observed(client: &Client, loops: &Arc<LoopWatch>, steps: Option<&Arc<StepJournal>>) -> Client {
     // CTRL-9: this client counts only the writes of this controller, so that the stop of the controller waits for no
     // other writes.

@@ -194,7 +194,7 @@ impl ControllerStatus {
             .unwrap_or_default()
     }
 
-    /// Returns the failures by message, the last one first: up to 32 messages. Failures whose messages differ only in numbers
+    /// Returns the failures by message, the last one first: up to 32 messages. Failures with messages that differ only in numbers
     /// and in the names of their requests count as one. Empty without a [journal](crate::StartContext::journal).
     pub fn errors(&self) -> Vec<ErrorGroup> {
         let inside = self.inside();

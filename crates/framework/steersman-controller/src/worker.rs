@@ -1,6 +1,7 @@
 //! Driver: one worker: takes a request from the queue, calls the reconciler, and tells the queue what follows.
 
 pub(crate) mod hooks;
+pub(crate) mod kept;
 pub(crate) mod reconcile_groups;
 pub(crate) mod recent_reconciles;
 pub(crate) mod sharded_requests;
@@ -36,7 +37,8 @@ use crate::outcome::{RunLimits, outcome};
 use crate::reconcile::{BoxReconciler, Reconciler};
 use crate::request::{ClusterName, RequestKey, requested_object};
 use crate::worker::hooks::Hooks;
-use crate::worker::recent_reconciles::{Kept, RecentReconciles};
+use crate::worker::kept::Kept;
+use crate::worker::recent_reconciles::RecentReconciles;
 use crate::worker::sharded_requests::{Admission, ShardedRequests};
 
 /// The parts that the workers of one controller share.

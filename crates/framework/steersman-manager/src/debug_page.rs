@@ -52,7 +52,7 @@ pub(crate) struct DebugPage {
 
 /// A view: a page, and the JSON of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum View {
+enum DebugView {
     Overview,
     Controller,
     Object,
@@ -67,7 +67,7 @@ type Writers = Result<Vec<FieldWriter>, String>;
 /// The state of one live page.
 struct LivePage {
     page: DebugPage,
-    view: View,
+    view: DebugView,
     query: ViewQuery,
     /// The content that the browser has.
     shown: String,
@@ -96,36 +96,40 @@ const MOST_SILENT: usize = 15;
 const WRITERS_KEPT: Duration = Duration::from_secs(10);
 const WRITERS_LIMIT: Duration = Duration::from_secs(5);
 
-const VIEWS: [(View, &str, &str); 6] = [
+const VIEWS: [(DebugView, &str, &str); 6] = [
     (
-        View::Overview,
+        DebugView::Overview,
         "overview",
         "all controllers, and what needs attention; filter, offset, limit",
     ),
     (
-        View::Controller,
+        DebugView::Controller,
         "controller",
         "one controller: its queue, errors and reconciles; controller=NAME",
     ),
     (
-        View::Object,
+        DebugView::Object,
         "object",
         "the path of one object; controller=NAME, key=NAMESPACE/NAME",
     ),
     (
-        View::Caches,
+        DebugView::Caches,
         "caches",
         "the informers; filter, offset, limit",
     ),
     (
-        View::Server,
+        DebugView::Server,
         "server",
         "requests to the API server, webhooks and certificates",
     ),
-    (View::Replicas, "replicas", "leader election and shards"),
+    (
+        DebugView::Replicas,
+        "replicas",
+        "leader election and shards",
+    ),
 ];
 
-impl View {
+impl DebugView {
     fn named(name: &str) -> Option<Self> {
         let mut views = VIEWS.iter();
         views
@@ -200,10 +204,10 @@ impl DebugPage {
         let (form, name) = match path.split_once('/') {
             Some((form @ ("api" | "live"), name)) => (form, name),
             None if path == "api" => ("api", ""),
-            None if path.is_empty() => ("page", View::Overview.name()),
+            None if path.is_empty() => ("page", DebugView::Overview.name()),
             _ => ("page", path),
         };
-        let mut response = match (form, View::named(name)) {
+        let mut response = match (form, DebugView::named(name)) {
             ("api", _) if name.is_empty() => index(),
             ("api", Some(view)) => self.json(view, &query).await,
             ("live", Some(view)) => self.live(view, query),
@@ -216,14 +220,14 @@ impl DebugPage {
         response
     }
 
-    async fn html(&self, view: View, query: &ViewQuery) -> Response<Bytes> {
+    async fn html(&self, view: DebugView, query: &ViewQuery) -> Response<Bytes> {
         let writers = self.writers_for(view, query).await;
         let Some(content) = self.content(view, query, writers) else {
             return absent(query);
         };
         let title = match view {
-            View::Controller | View::Object if !query.key.is_empty() => query.key.clone(),
-            View::Controller => query.controller.clone(),
+            DebugView::Controller | DebugView::Object if !query.key.is_empty() => query.key.clone(),
+            DebugView::Controller => query.controller.clone(),
             other => other.name().to_owned(),
         };
         let page = html::page(view.path(), view.name(), &title, &content);
@@ -233,41 +237,41 @@ impl DebugPage {
         response
     }
 
-    async fn json(&self, view: View, query: &ViewQuery) -> Response<Bytes> {
+    async fn json(&self, view: DebugView, query: &ViewQuery) -> Response<Bytes> {
         let (gatherer, now) = (&self.gatherer, now());
         let found = match view {
-            View::Overview => Some(as_json(&gatherer.overview(query, now))),
-            View::Controller => gatherer.controller(query, now).as_ref().map(as_json),
-            View::Object => {
+            DebugView::Overview => Some(as_json(&gatherer.overview(query, now))),
+            DebugView::Controller => gatherer.controller(query, now).as_ref().map(as_json),
+            DebugView::Object => {
                 let writers = self.writers_for(view, query).await;
                 let object = gatherer.object(query, now);
                 object.map(|object| as_json(&object.with(writers)))
             }
-            View::Caches => Some(as_json(&gatherer.caches(query, now))),
-            View::Server => Some(as_json(&gatherer.server())),
-            View::Replicas => Some(as_json(&gatherer.replicas())),
+            DebugView::Caches => Some(as_json(&gatherer.caches(query, now))),
+            DebugView::Server => Some(as_json(&gatherer.server())),
+            DebugView::Replicas => Some(as_json(&gatherer.replicas())),
         };
         found.unwrap_or_else(|| absent(query))
     }
 
     /// Returns the content of a page; `None` if the controller or the object of the query is unknown.
-    fn content(&self, view: View, query: &ViewQuery, writers: Writers) -> Option<Markup> {
+    fn content(&self, view: DebugView, query: &ViewQuery, writers: Writers) -> Option<Markup> {
         let (gatherer, now) = (&self.gatherer, now());
         Some(match view {
-            View::Overview => pages::overview(&gatherer.overview(query, now)),
-            View::Controller => pages::controller(&gatherer.controller(query, now)?),
-            View::Object => pages::object(&gatherer.object(query, now)?.with(writers)),
-            View::Caches => pages::caches(&gatherer.caches(query, now)),
-            View::Server => {
+            DebugView::Overview => pages::overview(&gatherer.overview(query, now)),
+            DebugView::Controller => pages::controller(&gatherer.controller(query, now)?),
+            DebugView::Object => pages::object(&gatherer.object(query, now)?.with(writers)),
+            DebugView::Caches => pages::caches(&gatherer.caches(query, now)),
+            DebugView::Server => {
                 let seconds = Timestamp::now().as_millisecond() as f64 / 1e3;
                 pages::server(&gatherer.server(), seconds)
             }
-            View::Replicas => pages::replicas(&gatherer.replicas()),
+            DebugView::Replicas => pages::replicas(&gatherer.replicas()),
         })
     }
 
-    async fn writers_for(&self, view: View, query: &ViewQuery) -> Writers {
-        if view != View::Object {
+    async fn writers_for(&self, view: DebugView, query: &ViewQuery) -> Writers {
+        if view != DebugView::Object {
             return Ok(Vec::new());
         }
         let kind = self.gatherer.kind_of(&query.controller);
@@ -296,7 +300,7 @@ impl DebugPage {
     }
 
     /// Returns server-sent events: the content of the page, whenever it has changed.
-    fn live(&self, view: View, query: ViewQuery) -> Response<Bytes> {
+    fn live(&self, view: DebugView, query: ViewQuery) -> Response<Bytes> {
         let Ok(permit) = Arc::clone(&self.live).try_acquire_owned() else {
             let text = format!("{MOST_LIVE} pages are live already: close one");
             return text_response(StatusCode::SERVICE_UNAVAILABLE, text);
@@ -346,7 +350,7 @@ impl LivePage {
     }
 
     async fn known_writers(&mut self) -> Writers {
-        if self.view != View::Object {
+        if self.view != DebugView::Object {
             return Ok(Vec::new());
         }
         let fresh = |at: &Instant| now().saturating_duration_since(*at) < WRITERS_KEPT;

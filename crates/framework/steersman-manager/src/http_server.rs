@@ -1,5 +1,8 @@
 //! Driver: the runnables of the servers of health probes, metrics and webhooks, and the routes of the metrics server.
 
+#[cfg(target_os = "linux")]
+mod process_metrics;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -23,8 +26,6 @@ use crate::http_options::{DIAGNOSTICS, HealthServer, METRICS, MetricsServer};
 use crate::monitor::Monitor;
 use crate::order::Group;
 use crate::probes::{AddedChecks, probe_routes};
-#[cfg(target_os = "linux")]
-use crate::process_metrics;
 use crate::runnable::{RunContext, Runnable};
 
 pub(crate) struct HttpServer {

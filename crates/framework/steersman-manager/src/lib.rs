@@ -64,11 +64,10 @@
 //! - `supervision` decides which group starts or stops next, by the tables of `order`, and `supervisor` carries that
 //!   out; `supervisor::campaign` is the manager's part in a leader election.
 //! - [`http_options`] has the options of the servers of health probes and metrics.
-//! - `probes` runs all checks; `probes::built_in_checks` has the manager's own. `process_metrics` reads the metrics of
-//!   the process on Linux.
+//! - `probes` runs all checks; `probes::built_in_checks` has the manager's own.
 //! - `debug_page` has the routes of the debug page: `debug_page::gather` reads the views, `debug_page::attention` decides what
 //!   keeps the operator from its work, and `debug_page::pages` has the pages.
-//! - `http_server` has the runnables of the servers.
+//! - `http_server` has the runnables of the servers; `http_server::process_metrics` reads the metrics of the process on Linux.
 //! - `client_certificate_check` looks at the client certificate of a cluster.
 //! - [`cluster`] has [`Cluster`]: client config, cache and client of one API server. `clusters` runs the clusters that
 //!   are added to a manager, and collects their metrics.
@@ -90,8 +89,6 @@ mod supervision;
 mod supervisor;
 pub mod http_options;
 mod probes;
-#[cfg(target_os = "linux")]
-mod process_metrics;
 mod debug_page;
 mod http_server;
 mod client_certificate_check;

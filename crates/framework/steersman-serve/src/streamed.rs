@@ -1,4 +1,4 @@
-//! Handle: responses whose body arrives in parts.
+//! Handle: responses with bodies that arrive in parts.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl StreamedBody {
     }
 }
 
-/// Returns a response whose body is a stream of parts, each sent when the stream yields it.
+/// Returns a response with a stream of parts as its body, each sent when the stream yields it.
 ///
 /// The request counts as in progress until the stream ends or the client leaves: a stream must end when its server stops,
 /// and is dropped at its next await if the client has left. `request_timeout` does not bound it.

@@ -53,6 +53,7 @@ macro_rules! page {
         #[doc = "[certificates]: crate::guide::certificates"]
         #[doc = "[versions]: crate::guide::versions"]
         #[doc = "[probes-and-metrics]: crate::guide::probes_and_metrics"]
+        #[doc = "[debug-page]: crate::guide::debug_page"]
         #[doc = "[events]: crate::guide::events"]
         #[doc = "[leader-election]: crate::guide::leader_election"]
         #[doc = "[sharing-the-work]: crate::guide::sharing_the_work"]
@@ -89,6 +90,7 @@ page!(webhooks, "../guide/webhooks.md");
 page!(certificates, "../guide/certificates.md");
 page!(versions, "../guide/versions.md");
 page!(probes_and_metrics, "../guide/probes-and-metrics.md");
+page!(debug_page, "../guide/debug-page.md");
 page!(events, "../guide/events.md");
 page!(leader_election, "../guide/leader-election.md");
 page!(sharing_the_work, "../guide/sharing-the-work.md");

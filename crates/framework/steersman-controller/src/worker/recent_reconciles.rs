@@ -2,16 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use steersman_api::clock::now;
 
-use crate::context::event_journal::KeptSteps;
-use crate::context::reason::RunReason;
-use crate::journal::recent::{RecentReconcile, ReconcileResult};
+use crate::journal::recent::RecentReconcile;
 use crate::journal::{ErrorGroup, ReconcileRate};
 use crate::request::RequestKey;
+use crate::worker::kept::Kept;
 use crate::worker::reconcile_groups::{Failure, KeptErrors, ReconcileGroups};
 
 /// The records of the last reconciles of one controller. Cheap to clone; all clones share the records.
@@ -21,20 +19,6 @@ pub(crate) struct RecentReconciles<R> {
     /// Kept for a debug page only.
     groups: Option<Arc<Mutex<ReconcileGroups<R>>>>,
     most: usize,
-}
-
-/// A reconcile that has ended. Its request and reason are formatted only when a reader asks for them.
-#[derive(Clone)]
-pub(crate) struct Kept<R> {
-    pub(crate) id: u64,
-    pub(crate) request: R,
-    pub(crate) reason: RunReason,
-    pub(crate) attempt: u32,
-    pub(crate) result: ReconcileResult,
-    pub(crate) time: Duration,
-    pub(crate) ended: Instant,
-    pub(crate) next_in: Option<Duration>,
-    pub(crate) steps: KeptSteps,
 }
 
 /// The largest number of recent reconciles that are kept, to bound their memory; with and without a debug page.
@@ -94,26 +78,14 @@ impl<R: RequestKey> RecentReconciles<R> {
     }
 }
 
-impl<R: RequestKey> Kept<R> {
-    fn shown(self) -> RecentReconcile {
-        RecentReconcile {
-            id: self.id,
-            request: format!("{:?}", self.request),
-            reason: self.reason.to_string(),
-            attempt: self.attempt,
-            result: self.result,
-            time: self.time,
-            ended: self.ended,
-            next_in: self.next_in,
-            steps: self.steps.first,
-            more_steps: self.steps.more,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::context::event_journal::KeptSteps;
+    use crate::context::reason::RunReason;
+    use crate::journal::recent::ReconcileResult;
 
     #[test]
     fn the_oldest_reconcile_makes_room() {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::journal::recent::ReconcileResult;
 use crate::journal::{ErrorGroup, ReconcileRate};
 use crate::request::RequestKey;
-use crate::worker::recent_reconciles::Kept;
+use crate::worker::kept::Kept;
 
 /// What the debug page shows of the reconciles that have ended, besides the last ones.
 pub(crate) struct ReconcileGroups<R> {

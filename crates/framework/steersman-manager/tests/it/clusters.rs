@@ -1,5 +1,7 @@
 //! A manager with further clusters, which are added and removed while it runs (CTRL-12, MGR-9).
 
+mod unreachable;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -13,7 +13,6 @@ mod events;
 mod controllers;
 mod converted_kinds;
 mod clusters;
-mod unreachable_clusters;
 mod declaring;
 mod probes;
 mod metrics_server;

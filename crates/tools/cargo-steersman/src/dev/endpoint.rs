@@ -19,7 +19,7 @@ pub(crate) struct OperatorEndpoint {
 }
 
 impl OperatorEndpoint {
-    /// Makes a new token, and adds flags to `command` so that the operator serves its diagnostics with it.
+    /// Makes a new token, and adds flags to `command` so that the operator serves its diagnostics and its debug page with it.
     pub(crate) fn choose(file: &Path, command: &mut Command) -> Result<Self, Error> {
         let token = new_token();
         write_private(file, &token)?;
@@ -28,8 +28,15 @@ impl OperatorEndpoint {
             .arg(format!("--metrics-bind-address={address}"))
             .arg("--metrics-secure=false")
             .arg("--metrics-token-path")
-            .arg(file);
+            .arg(file)
+            .arg("--debug-page");
         Ok(Self { address, token })
+    }
+
+    /// Returns the address of the operator's debug page, which signs a browser in.
+    pub(crate) fn page(&self) -> String {
+        let Self { address, token } = self;
+        format!("http://{address}/debug/sign-in?token={token}")
     }
 
     /// Returns the current diagnostics of the operator; `None` if the operator does not respond. Cancel safe.

@@ -223,7 +223,6 @@ impl<'a> Session<'a> {
     fn start(&self, built: Built) -> Result<RunningProgram, Error> {
         let description = &built.description;
         let has_webhooks = !description.webhooks.is_empty() || !description.converted.is_empty();
-        let has_view = matches!(self.output, SessionOutput::View(_));
         let token_file = self.token_file();
         let account_file = self.place.kubeconfig.with_file_name(ACCOUNT);
         let mut token_file = Some(&*token_file);
@@ -242,8 +241,8 @@ impl<'a> Session<'a> {
                     server.route_service("default", &description.name, 443, &url);
                     command.arg(format!("--webhook-bind-address={address}"));
                 }
-                // The terminal view alone reads the diagnostics; lines are made from the server's log.
-                token_file.take_if(|_| !has_view);
+                // A session that ends by itself has no reader of the debug page.
+                token_file.take_if(|_| self.args.once);
             }
             SessionCluster::Real(cluster) => {
                 // The context is passed by name, because the current context of the kubeconfig may change.
@@ -262,6 +261,10 @@ impl<'a> Session<'a> {
         let started = ViewMessage::Operator(name.clone(), endpoint.clone());
         self.output.tell(started);
         self.output.say(format_args!("{name} started"));
+        if let Some(endpoint) = &operator.endpoint {
+            let page = endpoint.page();
+            self.output.say(format_args!("its debug page: {page}"));
+        }
         let follower = match &self.place.cluster {
             SessionCluster::Embedded(_) => None,
             SessionCluster::Real(cluster) => Some(cluster.follow(description, endpoint)),
