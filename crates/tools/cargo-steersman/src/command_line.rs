@@ -54,6 +54,7 @@ pub(crate) enum SteersmanCommand {
         image: String,
     },
     Doctor(DoctorArgs),
+    Top(TopArgs),
     /// Print the completions of a shell
     Completions {
         /// The shell
@@ -175,6 +176,46 @@ pub(crate) struct DoctorArgs {
     pub(crate) namespace: Option<String>,
     #[command(flatten)]
     pub(crate) operator: ProgramArgs,
+}
+
+/// Show what a running operator works on and waits for
+///
+/// Reads the debug page of the operator, which it serves with --debug-page: at an address, or through the API server of
+/// the kubeconfig. On a terminal the lines are renewed each second, until ctrl-c.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  cargo steersman top
+  cargo steersman top --address http://127.0.0.1:8080
+  cargo steersman top --context prod --namespace shops --name shop-operator --once")]
+pub(crate) struct TopArgs {
+    /// The address of the metrics server, such as http://127.0.0.1:8080 [default: through the API server]
+    #[arg(long, value_name = "URL")]
+    pub(crate) address: Option<String>,
+    /// The file of the token for the address
+    #[arg(long, value_name = "FILE", requires = "address")]
+    pub(crate) token_path: Option<PathBuf>,
+    /// The context of the kubeconfig
+    #[arg(long, conflicts_with = "address")]
+    pub(crate) context: Option<String>,
+    /// The name of the operator [default: that of the package in this folder]
+    #[arg(long, conflicts_with = "address")]
+    pub(crate) name: Option<String>,
+    /// The namespace of the operator [default: NAME-system]
+    #[arg(long, conflicts_with = "address")]
+    pub(crate) namespace: Option<String>,
+    /// The Pod [default: the first one that is ready]
+    #[arg(long, conflicts_with = "address")]
+    pub(crate) pod: Option<String>,
+    /// The port of the metrics server in the Pod
+    #[arg(long, conflicts_with = "address", default_value_t = 8443)]
+    pub(crate) port: u16,
+    /// A ServiceAccount of the namespace with the permission to read the page [default: that of the operator]
+    #[arg(long, conflicts_with = "address")]
+    pub(crate) account: Option<String>,
+    /// Print the lines once, and end
+    #[arg(long)]
+    pub(crate) once: bool,
 }
 
 /// Make a new operator in a folder of its name

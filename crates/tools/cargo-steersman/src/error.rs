@@ -14,6 +14,9 @@ use crate::plural::plural;
 /// `Display` prints one level; `source` has the causes.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
+    /// A debug page cannot be read.
+    #[error("the debug page {page} cannot be read: {problem}")]
+    DebugPage { page: String, problem: String },
     /// A name is not allowed; `rule` says which names are.
     #[error("{what} {text:?} cannot be used: {rule}")]
     Name {

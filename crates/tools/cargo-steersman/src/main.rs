@@ -45,6 +45,7 @@ mod generate;
 mod deploy;
 mod dev;
 mod doctor;
+mod top;
 mod explore;
 mod upgrade;
 
@@ -94,6 +95,7 @@ async fn run(command: Command) -> Result<(), Error> {
         Command::Undeploy(args) => deploy(&args, ManifestAction::Delete, Objects::All),
         Command::Image { image } => deploy::image(&image),
         Command::Doctor(args) => doctor::doctor(&args).await,
+        Command::Top(args) => top::top(&args).await,
         Command::Completions { shell } => {
             let (mut command, mut script) = (CargoArgs::command(), Vec::new());
             clap_complete::generate(shell, &mut command, "cargo", &mut script);

@@ -12,7 +12,7 @@ fn the_help_of_each_command_has_examples_or_flags() {
     );
     for command in [
         "new", "dev", "explore", "generate", "upgrade", "deploy", "undeploy", "install",
-        "uninstall", "image", "doctor",
+        "uninstall", "image", "doctor", "top",
     ] {
         assert!(
             help.contains(&format!("\n  {command} ")),

@@ -61,15 +61,29 @@ async fn a_real_cluster_is_changed_only_after_a_confirmation_and_keeps_its_objec
     assert!(server.list("greetings.example.com", "").is_empty());
 
     let mut running = RunningDev::start(dev(&["--yes", "--samples", "config/samples"]));
+    let page = running.read_until("its debug page: ").await;
+    let (_, page) = page.split_once("its debug page: ").unwrap();
+    let (address, _) = page.split_once("/debug/sign-in?token=").unwrap();
     // The first line comes from the diagnostics, the second from a list of the objects.
     running
         .read_until("greeting default/greeting-sample: success after ")
         .await;
     running.read_until("greeting-sample is ready: ").await;
+    let token = folder.join("target/steersman/diagnostics-token");
+    let top = || {
+        let mut top = steersman(here.path());
+        top.args(["top", "--once", "--address", address]);
+        top
+    };
+    let shown = succeeds(top().arg("--token-path").arg(&token));
+    for part in ["works, started", "CONTROLLER", "\ngreeting ", "nothing needs attention"] {
+        assert!(shown.contains(part), "{part:?}: {shown}");
+    }
+    let refused = fails(&mut top());
+    assert!(refused.contains("--token-path"), "{refused}");
     running.interrupt().await;
     let published = server.get("configmaps", "default", "greeting-sample");
     assert!(published.is_some());
-    let token = folder.join("target/steersman/diagnostics-token");
     assert!(!token.exists());
     serving.stop().await;
 }
@@ -98,20 +112,20 @@ impl RunningDev {
         Self { child, lines }
     }
 
-    /// Reads output lines until a line contains `part`.
-    pub(crate) async fn read_until(&mut self, part: &str) {
+    /// Reads output lines until a line contains `part`, and returns this line.
+    pub(crate) async fn read_until(&mut self, part: &str) -> String {
         let mut read = Vec::new();
         let found = timeout(Duration::from_secs(60), async {
             while let Some(line) = self.lines.next_line().await.unwrap() {
                 if line.contains(part) {
-                    return true;
+                    return Some(line);
                 }
                 read.push(line);
             }
-            false
+            None
         });
         let found = found.await.unwrap_or_default();
-        assert!(found, "no line with {part:?}: {read:#?}");
+        found.unwrap_or_else(|| panic!("no line with {part:?}: {read:#?}"))
     }
 
     /// Kills `dev` with SIGKILL, so that it cannot stop its operator.
