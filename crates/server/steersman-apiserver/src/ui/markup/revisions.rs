@@ -1,0 +1,151 @@
+//! Machine: revisions as a list, each with its difference and the request that made it.
+
+use maud::{Markup, html};
+
+use super::layout::{field, time};
+use crate::ui::field_changes::{FieldChange, LineSign};
+use crate::ui::revisions::{RevisionBy, RevisionChange, RevisionView, RevisionsView};
+use crate::ui::route::{object_path, with_query};
+
+/// The number of changed fields that the summary of a revision names.
+const NAMED: usize = 3;
+
+/// The page of the changes of all objects.
+pub(crate) fn changes(view: &RevisionsView) -> Markup {
+    let filter = &view.filter;
+    let page = |before: Option<u64>| {
+        let before = before.map(|before| before.to_string()).unwrap_or_default();
+        let pairs = [
+            ("resource", filter.resource.as_str()),
+            ("namespace", &filter.namespace),
+            ("name", &filter.name),
+            ("before", &before),
+        ];
+        with_query("/changes", &pairs)
+    };
+    html! {
+        header.bar {
+            h1 { "Changes" }
+            form.filter action="/changes" data-filter-form {
+                (field("resource", "Resource", &filter.resource))
+                (field("namespace", "Namespace", &filter.namespace))
+                (field("name", "Name", &filter.name))
+                button { "Filter" }
+            }
+        }
+        div id="changes" data-live {
+            @if view.revisions.is_empty() {
+                p.muted { "No retained revision fits. The server retains revisions from " (view.oldest) " on." }
+            }
+            (list(&view.revisions, true, false))
+            p.pages {
+                @if filter.before.is_some() { a href=(page(None)) { "Newest" } }
+                @if let Some(next) = view.next { a rel="next" href=(page(Some(next))) { "Older" } }
+            }
+        }
+    }
+}
+
+/// Returns revisions as a list. `named` says which object each is of; with `open` the differences are shown at first.
+pub(super) fn list(revisions: &[RevisionView], named: bool, open: bool) -> Markup {
+    html! {
+        ol.revisions {
+            @for revision in revisions {
+                li id={ "revision-" (revision.revision) } { (item(revision, named, open)) }
+            }
+        }
+    }
+}
+
+fn item(revision: &RevisionView, named: bool, open: bool) -> Markup {
+    let class = match revision.change {
+        RevisionChange::Created => "badge good",
+        RevisionChange::Changed => "badge",
+        RevisionChange::Deleted => "badge bad",
+    };
+    let path = object_path(&revision.resource, &revision.namespace, &revision.name);
+    html! {
+        details id={ "diff-" (revision.revision) } open[open && revision.change != RevisionChange::Created] {
+            summary {
+                span.number { (revision.revision) } " "
+                @if let Some(at) = &revision.at { (time(at)) " " }
+                span class=(class) { (revision.change.as_str()) } " "
+                @if named {
+                    span.muted { (revision.resource) } " "
+                    strong { @if !revision.namespace.is_empty() { (revision.namespace) "/" } (revision.name) } " "
+                }
+                (by(&revision.by))
+                @if revision.change == RevisionChange::Changed && !open {
+                    br; span.fields { (named_fields(&revision.fields)) }
+                }
+            }
+            @if named { p { a href=(path) { "The object and its history" } } }
+            (difference(revision))
+        }
+    }
+}
+
+fn by(by: &RevisionBy) -> Markup {
+    html! {
+        span.by {
+            @match by {
+                RevisionBy::Request { sequence, verb, subresource, user, user_agent } => {
+                    a href={ "/requests/" (sequence) } {
+                        (verb) @if !subresource.is_empty() { " of " (subresource) }
+                    }
+                    " by " span title={ "user " (user) } { (client_name(user_agent, user)) }
+                }
+                RevisionBy::ForgottenRequest { sequence } => { "request " (sequence) ", no longer in the log" }
+                RevisionBy::Server => {
+                    span title="A controller that the server plays, or a method call in its process" { "the server" }
+                }
+                RevisionBy::Unknown => { "before the page was served" }
+            }
+        }
+    }
+}
+
+/// Returns the start of a `User-Agent`, as field managers are named; the user for a client without one.
+pub(super) fn client_name<'a>(user_agent: &'a str, user: &'a str) -> &'a str {
+    match user_agent.split([' ', '/']).next().unwrap_or_default() {
+        "" if user.is_empty() => "an unnamed client",
+        "" => user,
+        name => name,
+    }
+}
+
+fn named_fields(fields: &[FieldChange]) -> String {
+    let named = fields.iter().take(NAMED).map(|field| field.path.as_str());
+    let mut text = named.collect::<Vec<_>>().join(", ");
+    if fields.is_empty() {
+        "only managedFields".clone_into(&mut text);
+    } else if fields.len() > NAMED {
+        text.push_str(&format!(" and {} more", fields.len() - NAMED));
+    }
+    text
+}
+
+fn difference(revision: &RevisionView) -> Markup {
+    html! {
+        @if revision.change == RevisionChange::Deleted {
+            p.muted { "The object was deleted with the state of the revision before." }
+        } @else if revision.fields.is_empty() {
+            p.muted { "Only managedFields changed." }
+        }
+        @for field in &revision.fields {
+            div.change {
+                @if !field.path.is_empty() { code.path { (field.path) } }
+                pre.diff {
+                    @for line in &field.lines {
+                        @match line.sign {
+                            LineSign::Same => span { "  " (line.text) "\n" },
+                            LineSign::Removed => del { "- " (line.text) "\n" },
+                            LineSign::Added => ins { "+ " (line.text) "\n" },
+                            LineSign::Note => span.muted { "… " (line.text) "\n" },
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
