@@ -93,7 +93,9 @@ mod tests {
         origins.end(13, 1, || time(2));
         // A request that changes nothing has no turn, and the next turn is not of this request.
         origins.begin(8);
-        origins.end(13, 1, || unreachable!("the clock is read only for a change"));
+        origins.end(13, 1, || {
+            unreachable!("the clock is read only for a change")
+        });
         origins.end(14, 1, || time(3));
         let request = |revision| origins.origin(revision).map(|origin| origin.request);
         assert_eq!(request(10), None);

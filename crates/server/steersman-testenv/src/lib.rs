@@ -18,6 +18,7 @@
 //! # Reading order
 //!
 //! - [`error`] has the errors of an environment.
+//! - `page` serves the page of the embedded server while a test waits, if `STEERSMAN_UI` is set.
 //! - [`mod@assert`] waits for a condition, or checks that it stays true.
 //! - `backend` chooses the server: the embedded one, real binaries, or an existing cluster.
 //! - `arguments`, `pki` and `process` are parts of `control_plane`, a real etcd and kube-apiserver; `rest` sends the
@@ -32,6 +33,7 @@
 //! - [`seeds`] runs seeded simulations.
 
 pub mod error;
+mod page;
 pub mod assert;
 mod backend;
 mod arguments;

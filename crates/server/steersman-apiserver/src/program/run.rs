@@ -68,7 +68,10 @@ pub(crate) async fn run(flags: ServerFlags) -> Outcome {
         kept = Some((KeptState { data, log }, saved));
     }
     let server = builder.build();
-    let page = flags.ui.map(|address| server.serve_ui(address)).transpose()?;
+    let page = flags
+        .ui
+        .map(|address| server.serve_ui(address))
+        .transpose()?;
     let (kept, saved) = kept.unzip();
     if let Some(kept) = &kept {
         kept.begin(&server, saved.flatten().as_ref(), flags.durability)?;

@@ -24,11 +24,21 @@ pub(crate) struct FaultPreset {
 pub(crate) const PRESETS: [FaultPreset; 6] = [
     FaultPreset {
         title: "Conflict (409) for the next 3 updates",
-        fields: &[("effect", "answer"), ("code", "409"), ("verb", "update"), ("times", "3")],
+        fields: &[
+            ("effect", "answer"),
+            ("code", "409"),
+            ("verb", "update"),
+            ("times", "3"),
+        ],
     },
     FaultPreset {
         title: "Too busy (429, retry after 1 s) for 10 requests",
-        fields: &[("effect", "answer"), ("code", "429"), ("retryAfter", "1"), ("times", "10")],
+        fields: &[
+            ("effect", "answer"),
+            ("code", "429"),
+            ("retryAfter", "1"),
+            ("times", "10"),
+        ],
     },
     FaultPreset {
         title: "Unavailable (503) until removed",
@@ -120,20 +130,44 @@ pub(crate) fn act(form: &Form) -> Result<ServerAct, String> {
         "resume" => WatchMode::Live,
         "compact" => return Ok(ServerAct::Compact),
         "restart" => return Ok(ServerAct::Restart),
-        other => return Err(format!("there is no act \"{other}\"; choose a button of the page")),
+        other => {
+            return Err(format!(
+                "there is no act \"{other}\"; choose a button of the page"
+            ));
+        }
     };
     Ok(ServerAct::Watches { mode, resource })
 }
 
 /// Returns what a fault does, as a part of a sentence.
 pub(crate) fn describe(effect: &Effect) -> String {
-    let done = |commit: bool| if commit { ", after the request was carried out" } else { "" };
-    match effect {
-        Effect::Delay { millis, jitter_millis: 0 } => format!("delay {millis} ms"),
-        Effect::Delay { millis, jitter_millis } => {
-            format!("delay {millis} to {} ms", millis.saturating_add(*jitter_millis))
+    let done = |commit: bool| {
+        if commit {
+            ", after the request was carried out"
+        } else {
+            ""
         }
-        Effect::Answer { code, retry_after_seconds, commit, .. } => {
+    };
+    match effect {
+        Effect::Delay {
+            millis,
+            jitter_millis: 0,
+        } => format!("delay {millis} ms"),
+        Effect::Delay {
+            millis,
+            jitter_millis,
+        } => {
+            format!(
+                "delay {millis} to {} ms",
+                millis.saturating_add(*jitter_millis)
+            )
+        }
+        Effect::Answer {
+            code,
+            retry_after_seconds,
+            commit,
+            ..
+        } => {
             let retry = match retry_after_seconds {
                 0 => String::new(),
                 seconds => format!(", retry after {seconds} s"),
@@ -142,7 +176,9 @@ pub(crate) fn describe(effect: &Effect) -> String {
         }
         Effect::Cut { commit } => format!("cut the connection{}", done(*commit)),
         Effect::CutBody { after_bytes } => format!("cut the answer after {after_bytes} bytes"),
-        Effect::Chunks { bytes, millis } => format!("pieces of {bytes} bytes, each after {millis} ms"),
+        Effect::Chunks { bytes, millis } => {
+            format!("pieces of {bytes} bytes, each after {millis} ms")
+        }
         Effect::Swallow => "no answer until removed".to_owned(),
         Effect::Silence => "a silent watch".to_owned(),
         Effect::ExpireWatch => "an expired watch (410)".to_owned(),
@@ -168,7 +204,10 @@ pub(crate) fn describe_condition(fault: &PlannedFault) -> String {
     for (word, value) in optional {
         words.extend(value.as_ref().map(|value| format!("{word} {value}")));
     }
-    words.extend(spec.probability.map(|share| format!("with probability {share}")));
+    words.extend(
+        spec.probability
+            .map(|share| format!("with probability {share}")),
+    );
     if spec.skip > 0 {
         words.push(format!("after the first {}", spec.skip));
     }
@@ -207,7 +246,11 @@ fn effect(form: &Form) -> Result<Effect, String> {
         "staleList" => Effect::StaleList {
             revisions: number(form, "revisions")?.unwrap_or(10),
         },
-        other => return Err(format!("there is no effect \"{other}\"; choose one of the list")),
+        other => {
+            return Err(format!(
+                "there is no effect \"{other}\"; choose one of the list"
+            ));
+        }
     })
 }
 
@@ -227,12 +270,13 @@ fn verb(text: &str) -> Result<Verb, String> {
 
 fn number<N: std::str::FromStr>(form: &Form, name: &str) -> Result<Option<N>, String> {
     let parse = |text: &str| {
-        let wrong = |_| format!("{name} is \"{text}\", but must be a whole number from 0 on, and not too large");
+        let wrong = |_| {
+            format!("{name} is \"{text}\", but must be a whole number from 0 on, and not too large")
+        };
         text.parse().map_err(wrong)
     };
     form.get(name).map(parse).transpose()
 }
-
 
 #[cfg(test)]
 mod tests {
@@ -259,7 +303,10 @@ mod tests {
     #[test]
     fn each_preset_and_each_effect_of_the_form_is_valid() {
         for preset in &PRESETS {
-            let pairs = preset.fields.iter().map(|(name, value)| format!("{name}={value}"));
+            let pairs = preset
+                .fields
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"));
             let pairs: Vec<String> = pairs.collect();
             read(&pairs.join("&")).unwrap();
         }

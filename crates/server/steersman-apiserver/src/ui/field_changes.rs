@@ -248,11 +248,7 @@ mod tests {
                 LineSign::Added => format!("+ {}", line.text),
                 LineSign::Note => format!("… {}", line.text),
             });
-            format!(
-                "{}: {}",
-                change.path,
-                lines.collect::<Vec<_>>().join(" | ")
-            )
+            format!("{}: {}", change.path, lines.collect::<Vec<_>>().join(" | "))
         };
         changes.iter().map(print).collect()
     }
@@ -277,7 +273,8 @@ mod tests {
 
     #[test]
     fn a_long_text_shows_its_changed_lines() {
-        let text = |changed: &str| json!({"data": {"a": format!("1\n2\n3\n4\n{changed}\n6\n7\n8\n")}});
+        let text =
+            |changed: &str| json!({"data": {"a": format!("1\n2\n3\n4\n{changed}\n6\n7\n8\n")}});
         assert_eq!(
             print(&text("five"), &text("5")),
             ["data.a:   3 |   4 | - five | + 5 |   6 |   7"]

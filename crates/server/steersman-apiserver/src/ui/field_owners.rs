@@ -100,9 +100,9 @@ fn walk(path: &str, node: &Value, at: Option<&Value>, found: &mut Vec<FoundField
             // The child `.`: the node above is owned itself, which its own step has added.
             _ => continue,
         };
-        let is_leaf = child.as_object().is_none_or(|members| {
-            members.is_empty() || members.contains_key(".")
-        });
+        let is_leaf = child
+            .as_object()
+            .is_none_or(|members| members.is_empty() || members.contains_key("."));
         if is_leaf {
             let shown = value.and_then(|value| short_value(value, LONGEST_VALUE));
             found.push((path.clone(), shown));

@@ -17,7 +17,9 @@ pub(crate) const TOKEN: &str = "token";
 /// Why a request is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ForeignRequest {
-    #[error("the Host header names no loopback address; open the page by the address that the server printed")]
+    #[error(
+        "the Host header names no loopback address; open the page by the address that the server printed"
+    )]
     Host,
     #[error("the request comes from a page of another site")]
     Origin,
@@ -90,20 +92,12 @@ mod tests {
     #[test]
     fn only_names_of_loopback_are_accepted() {
         for host in [
-            "127.0.0.1:8080",
-            "127.0.0.9",
-            "localhost:1",
-            "LOCALHOST",
-            "[::1]:80",
+            "127.0.0.1:8080", "127.0.0.9", "localhost:1", "LOCALHOST", "[::1]:80",
         ] {
             assert_eq!(check_host(&headers(&[("host", host)])), Ok(()), "{host}");
         }
         for host in [
-            "example.com",
-            "127.0.0.1.example.com:80",
-            "10.0.0.1",
-            "",
-            "[::2]:1",
+            "example.com", "127.0.0.1.example.com:80", "10.0.0.1", "", "[::2]:1",
             "localhost.example.com",
         ] {
             assert!(check_host(&headers(&[("host", host)])).is_err(), "{host}");
@@ -119,18 +113,27 @@ mod tests {
             check_form(&headers(&all), &Form::parse(form.as_bytes()), "secret")
         };
         let own = ("origin", "http://127.0.0.1:7");
-        assert_eq!(check(&[own, ("sec-fetch-site", "same-origin")], "token=secret"), Ok(()));
+        assert_eq!(
+            check(&[own, ("sec-fetch-site", "same-origin")], "token=secret"),
+            Ok(())
+        );
         // A program such as curl sends no origin.
         assert_eq!(check(&[], "token=secret"), Ok(()));
         assert_eq!(check(&[own], "token=guess"), Err(ForeignRequest::Token));
         assert_eq!(check(&[own], ""), Err(ForeignRequest::Token));
-        for origin in ["null", "http://127.0.0.1:8", "https://127.0.0.1:7", "http://example.com"] {
+        for origin in [
+            "null", "http://127.0.0.1:8", "https://127.0.0.1:7", "http://example.com",
+        ] {
             let checked = check(&[("origin", origin)], "token=secret");
             assert_eq!(checked, Err(ForeignRequest::Origin), "{origin}");
         }
         let checked = check(&[("sec-fetch-site", "same-site")], "token=secret");
         assert_eq!(checked, Err(ForeignRequest::Origin));
-        let empty = check_form(&headers(&[("host", "localhost")]), &Form::parse(b"token="), "");
+        let empty = check_form(
+            &headers(&[("host", "localhost")]),
+            &Form::parse(b"token="),
+            "",
+        );
         assert_eq!(empty, Err(ForeignRequest::Token));
     }
 }

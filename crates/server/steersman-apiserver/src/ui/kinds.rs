@@ -54,8 +54,8 @@ pub(crate) fn kinds(registry: &Registry) -> KindsView {
 pub(crate) fn stored(registry: &Registry) -> impl Iterator<Item = &Arc<Resource>> {
     let mut seen = BTreeSet::new();
     let resources = registry.resources().iter();
-    let stored = resources
-        .filter(|one| one.version == one.storage_version && one.verbs.contains(&"list"));
+    let stored =
+        resources.filter(|one| one.version == one.storage_version && one.verbs.contains(&"list"));
     stored.filter(move |one| seen.insert(one.storage.clone()))
 }
 

@@ -156,7 +156,9 @@ impl FoundObject {
 
 fn owner_link(registry: &Registry, owner: &Value, namespace: &str) -> OwnerLink {
     let text = |name: &str| owner[name].as_str().unwrap_or_default();
-    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
+    let group = text("apiVersion")
+        .split_once('/')
+        .map_or("", |(group, _)| group);
     let mut stored = kinds::stored(registry);
     let found = stored.find(|one| one.kind == text("kind") && one.group == group);
     let is_namespaced = found.is_some_and(|resource| resource.namespaced);
@@ -165,6 +167,10 @@ fn owner_link(registry: &Registry, owner: &Value, namespace: &str) -> OwnerLink 
         name: text("name").to_owned(),
         controller: owner["controller"] == true,
         resource: found.map(|resource| kinds::name_of(resource)),
-        namespace: if is_namespaced { namespace.to_owned() } else { String::new() },
+        namespace: if is_namespaced {
+            namespace.to_owned()
+        } else {
+            String::new()
+        },
     }
 }

@@ -152,9 +152,9 @@ impl ObjectPage {
 /// Returns the positions and names of the columns that kubectl shows without `-o wide`, but the name, which is a link.
 fn shown_columns(table: &Value) -> Vec<(usize, String)> {
     let columns = table["columnDefinitions"].as_array().into_iter().flatten();
-    let shown = columns.enumerate().filter(|(_, column)| {
-        column["priority"] == 0 && column["format"] != "name"
-    });
+    let shown = columns
+        .enumerate()
+        .filter(|(_, column)| column["priority"] == 0 && column["format"] != "name");
     let name = |column: &Value| column["name"].as_str().unwrap_or_default().to_owned();
     shown.map(|(at, column)| (at, name(column))).collect()
 }

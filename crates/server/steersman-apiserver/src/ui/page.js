@@ -91,7 +91,7 @@ addEventListener("keydown", (event) => {
   if (event.key === "Escape" && types) at.blur();
   if (types || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "/") {
-    const filter = document.querySelector("main .filter input");
+    const filter = document.querySelector("main :is(.filter, .search) input");
     if (filter) {
       event.preventDefault();
       filter.focus();

@@ -25,8 +25,14 @@ const HEADERS: [(HeaderName, &str); 7] = [
     (header::X_FRAME_OPTIONS, "DENY"),
     // With `no-referrer` a browser would send forms with the origin `null`.
     (header::REFERRER_POLICY, "same-origin"),
-    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
     (header::CACHE_CONTROL, "no-store"),
 ];
 

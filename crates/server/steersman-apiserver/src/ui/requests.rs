@@ -111,7 +111,10 @@ impl RequestFilter {
         let name = record.name.as_deref().unwrap_or_default();
         same(&self.verb, verb)
             && (self.resource.is_empty() || self.fits_resource(record))
-            && same(&self.namespace, record.namespace.as_deref().unwrap_or_default())
+            && same(
+                &self.namespace,
+                record.namespace.as_deref().unwrap_or_default(),
+            )
             && self.fits_code(record, is_open)
             && (record.user_agent.contains(&self.client) || record.user.contains(&self.client))
             && (record.path.contains(&self.text) || name.contains(&self.text))
@@ -136,7 +139,9 @@ impl RequestFilter {
             (_, Some(class)) => record
                 .status
                 .is_some_and(|status| (status / 100).to_string() == class),
-            (code, None) => record.status.is_some_and(|status| status.to_string() == code),
+            (code, None) => record
+                .status
+                .is_some_and(|status| status.to_string() == code),
         }
     }
 }
@@ -289,7 +294,10 @@ mod tests {
     }
 
     fn numbers(view: &RequestsView) -> Vec<u64> {
-        view.requests.iter().map(|row| row.record.sequence).collect()
+        view.requests
+            .iter()
+            .map(|row| row.record.sequence)
+            .collect()
     }
 
     #[test]
@@ -325,7 +333,10 @@ mod tests {
         assert_eq!(all, (0..250).rev().collect::<Vec<_>>());
         let second_client = &third.clients[1];
         assert_eq!(
-            (second_client.requests, second_client.writes, second_client.failures, second_client.open),
+            (
+                second_client.requests, second_client.writes, second_client.failures,
+                second_client.open
+            ),
             (125, 125, 63, 62)
         );
     }

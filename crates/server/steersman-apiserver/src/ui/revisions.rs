@@ -66,7 +66,11 @@ pub(crate) enum RevisionChange {
 
 /// What made a revision.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "type",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
 pub(crate) enum RevisionBy {
     /// A request in the log.
     Request {
@@ -164,7 +168,8 @@ impl RevisionView {
     /// Finds the difference of a change. The values of Secrets are hidden before, so that the difference has none.
     pub(crate) fn of(logged: &LoggedChange, at: Option<Timestamp>, by: RevisionBy) -> Self {
         let LoggedChange { resource, change } = logged;
-        let hidden = |one: &steersman_store::Stored| secret_values::hide(&one.look(), &resource.kind);
+        let hidden =
+            |one: &steersman_store::Stored| secret_values::hide(&one.look(), &resource.kind);
         let old = change.old.as_deref().map(hidden);
         let (kind, fields) = match (&old, change.deleted) {
             // The last state is that of the revision before.
@@ -175,7 +180,10 @@ impl RevisionView {
             }
             (Some(old), false) => {
                 let new = hidden(&change.new);
-                (RevisionChange::Changed, field_changes(Some(old), Some(&new)))
+                (
+                    RevisionChange::Changed,
+                    field_changes(Some(old), Some(&new)),
+                )
             }
         };
         Self {

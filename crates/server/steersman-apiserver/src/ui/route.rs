@@ -85,8 +85,17 @@ pub(crate) fn objects_path(resource: &str) -> String {
 }
 
 pub(crate) fn object_path(resource: &str, namespace: &str, name: &str) -> String {
-    let namespace = if namespace.is_empty() { NO_NAMESPACE } else { namespace };
-    format!("/objects/{}/{}/{}", encoded(resource), encoded(namespace), encoded(name))
+    let namespace = if namespace.is_empty() {
+        NO_NAMESPACE
+    } else {
+        namespace
+    };
+    format!(
+        "/objects/{}/{}/{}",
+        encoded(resource),
+        encoded(namespace),
+        encoded(name)
+    )
 }
 
 /// Returns a path with a query of those pairs that have a value.
@@ -130,11 +139,16 @@ mod tests {
 
     #[test]
     fn other_paths_have_no_page() {
-        for path in ["", "/api", "/api/", "/objects", "/objects/pods/a", "/requests/x", "/x", "/faults/"] {
+        for path in [
+            "", "/api", "/api/", "/objects", "/objects/pods/a", "/requests/x", "/x", "/faults/",
+        ] {
             assert_eq!(UiRoute::parse(path), None, "{path}");
         }
         assert_eq!(UiRoute::parse("/"), Some((UiRoute::Kinds, UiFormat::Html)));
-        assert_eq!(UiRoute::parse("/api/kinds"), Some((UiRoute::Kinds, UiFormat::Json)));
+        assert_eq!(
+            UiRoute::parse("/api/kinds"),
+            Some((UiRoute::Kinds, UiFormat::Json))
+        );
     }
 
     #[test]

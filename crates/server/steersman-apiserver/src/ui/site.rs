@@ -99,7 +99,8 @@ impl Site {
             }
             UiRoute::Objects { resource } => {
                 let filter = ObjectFilter::of(form);
-                let page = self.registry(|registry| ObjectPage::collect(registry, resource, filter));
+                let page =
+                    self.registry(|registry| ObjectPage::collect(registry, resource, filter));
                 let view = page.ok_or(format)?.view(self.now());
                 self.view(format, &view, ("/", &view.kind), markup::objects)
             }
@@ -201,9 +202,7 @@ impl Site {
 
     fn plan(&self, form: &Form) -> Result<(), String> {
         let added = self.context.faults.add(spec(form)?);
-        added
-            .map(FaultGuard::keep)
-            .map_err(|status| status.message)
+        added.map(FaultGuard::keep).map_err(|status| status.message)
     }
 
     fn remove(&self, form: &Form) -> Result<(), String> {

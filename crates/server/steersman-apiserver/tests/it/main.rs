@@ -25,6 +25,7 @@ mod python;
 mod reviews;
 mod shapes;
 mod snapshots;
+mod ui;
 mod verbs;
 mod watches;
 mod webhooks;

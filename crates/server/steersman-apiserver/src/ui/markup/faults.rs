@@ -4,9 +4,7 @@ use maud::{Markup, html};
 
 use super::layout::{PageFrame, choice, count, field, grouped};
 use super::requests::VERBS;
-use crate::ui::faults::{
-    EFFECTS, FaultsView, PRESETS, WATCH_ACTS, describe, describe_condition,
-};
+use crate::ui::faults::{EFFECTS, FaultsView, PRESETS, WATCH_ACTS, describe, describe_condition};
 use crate::ui::form::Form;
 
 /// Returns the page. `form` has the fields of the form as the reader or a link filled them, and `problem` says why the

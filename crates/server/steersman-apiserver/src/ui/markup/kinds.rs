@@ -14,7 +14,7 @@ pub(crate) fn kinds(view: &KindsView) -> Markup {
     html! {
         header.bar {
             h1 { "Objects" }
-            label.filter { "Filter " input type="search" data-filter="kinds" autocomplete="off" spellcheck="false"; }
+            label.search { "Filter " input type="search" data-filter="kinds" autocomplete="off" spellcheck="false"; }
         }
         div id="kinds" data-live {
             p.muted { (count(view.objects, "object", "objects")) " of " (count(used.len(), "kind", "kinds")) "." }

@@ -83,14 +83,23 @@ pub(crate) fn message(title: &str, text: &str) -> Markup {
 /// Returns the time of day to milliseconds, with the whole time as a title.
 pub(super) fn time(at: &Timestamp) -> Markup {
     let whole = at.to_string();
-    let time = whole.split_once('T').map_or(whole.as_str(), |(_, time)| time);
-    let time = time.trim_end_matches('Z').get(..12).unwrap_or(time.trim_end_matches('Z'));
+    let time = whole
+        .split_once('T')
+        .map_or(whole.as_str(), |(_, time)| time);
+    let time = time
+        .trim_end_matches('Z')
+        .get(..12)
+        .unwrap_or(time.trim_end_matches('Z'));
     html! { time datetime=(whole) title=(whole) { (time) } }
 }
 
 /// Returns a number with its noun.
 pub(super) fn count(number: usize, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+    format!(
+        "{} {}",
+        grouped(number),
+        if number == 1 { one } else { many }
+    )
 }
 
 /// Returns a number with a comma after each group of three digits.
@@ -134,7 +143,12 @@ mod tests {
 
     #[test]
     fn numbers_have_groups_of_three_digits() {
-        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
             assert_eq!(grouped(number), text);
         }
     }

@@ -46,7 +46,7 @@ pub(crate) fn object(view: &ObjectView, is_first_page: bool) -> Markup {
             header.bar {
                 h2 #fields { "Owners of fields" }
                 @if !view.owners.fields.is_empty() {
-                    label.filter { "Filter " input type="search" data-filter="owners" autocomplete="off" spellcheck="false"; }
+                    label.search { "Filter " input type="search" data-filter="owners" autocomplete="off" spellcheck="false"; }
                 }
             }
             div id="owners" data-live { (owners(&view.owners)) }
@@ -121,7 +121,9 @@ fn conditions(conditions: &[ConditionRow]) -> Markup {
 /// Returns the class of a condition's status. Most conditions are good when they are true; of the others, their names
 /// say so.
 fn condition_class(condition: &ConditionRow) -> &'static str {
-    let bad = ["Stalled", "Failed", "Failure", "Pressure", "Degraded", "Unavailable", "Error"];
+    let bad = [
+        "Stalled", "Failed", "Failure", "Pressure", "Degraded", "Unavailable", "Error",
+    ];
     let is_bad_news = bad.iter().any(|word| condition.kind.ends_with(word));
     match (condition.status.as_str(), is_bad_news) {
         ("True", false) | ("False", true) => "badge good",

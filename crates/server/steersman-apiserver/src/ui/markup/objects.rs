@@ -10,7 +10,11 @@ pub(crate) fn objects(view: &ObjectsView) -> Markup {
     let address = objects_path(&view.resource);
     let filter = &view.filter;
     let page = |after: &str| {
-        let pairs = [("namespace", filter.namespace.as_str()), ("name", &filter.name), ("after", after)];
+        let pairs = [
+            ("namespace", filter.namespace.as_str()),
+            ("name", &filter.name),
+            ("after", after),
+        ];
         with_query(&address, &pairs)
     };
     html! {
@@ -67,5 +71,10 @@ fn range(view: &ObjectsView) -> String {
         return count(shown, "object", "objects");
     }
     let (first, last) = (view.skipped + 1, view.skipped + shown);
-    format!("{} to {} of {}", grouped(first), grouped(last), count(view.fitting, "object", "objects"))
+    format!(
+        "{} to {} of {}",
+        grouped(first),
+        grouped(last),
+        count(view.fitting, "object", "objects")
+    )
 }

@@ -10,6 +10,9 @@ use crate::ui::route::{object_path, with_query};
 /// The number of changed fields that the summary of a revision names.
 const NAMED: usize = 3;
 
+/// The length, in characters, up to which a value stands beside its field.
+const SHORT: usize = 60;
+
 /// The page of the changes of all objects.
 pub(crate) fn changes(view: &RevisionsView) -> Markup {
     let filter = &view.filter;
@@ -76,7 +79,7 @@ fn item(revision: &RevisionView, named: bool, open: bool) -> Markup {
                 }
                 (by(&revision.by))
                 @if revision.change == RevisionChange::Changed && !open {
-                    br; span.fields { (named_fields(&revision.fields)) }
+                    span.fields { (named_fields(&revision.fields)) }
                 }
             }
             @if named { p { a href=(path) { "The object and its history" } } }
@@ -97,7 +100,7 @@ fn by(by: &RevisionBy) -> Markup {
                 }
                 RevisionBy::ForgottenRequest { sequence } => { "request " (sequence) ", no longer in the log" }
                 RevisionBy::Server => {
-                    span title="A controller that the server plays, or a method call in its process" { "the server" }
+                    span title="A controller that the server plays, or a method call in its process" { "by the server" }
                 }
                 RevisionBy::Unknown => { "before the page was served" }
             }
@@ -114,15 +117,37 @@ pub(super) fn client_name<'a>(user_agent: &'a str, user: &'a str) -> &'a str {
     }
 }
 
-fn named_fields(fields: &[FieldChange]) -> String {
-    let named = fields.iter().take(NAMED).map(|field| field.path.as_str());
-    let mut text = named.collect::<Vec<_>>().join(", ");
-    if fields.is_empty() {
-        "only managedFields".clone_into(&mut text);
-    } else if fields.len() > NAMED {
-        text.push_str(&format!(" and {} more", fields.len() - NAMED));
+/// Names the first changed fields, each with its values if they are short.
+fn named_fields(fields: &[FieldChange]) -> Markup {
+    html! {
+        @if fields.is_empty() { "only managedFields" }
+        @for (at, field) in fields.iter().take(NAMED).enumerate() {
+            @if at > 0 { ", " }
+            (field.path)
+            @if let Some((before, after)) = short_change(field) {
+                ": " @if let Some(before) = before { del { (before) } " " }
+                @if let Some(after) = after { ins { (after) } }
+            }
+        }
+        @if fields.len() > NAMED { " and " (fields.len() - NAMED) " more" }
     }
-    text
+}
+
+/// Returns the values before and after a change, if each is a short line.
+fn short_change(field: &FieldChange) -> Option<(Option<&str>, Option<&str>)> {
+    let (mut before, mut after) = (None, None);
+    for line in &field.lines {
+        let side = match line.sign {
+            LineSign::Removed => &mut before,
+            LineSign::Added => &mut after,
+            LineSign::Same | LineSign::Note => return None,
+        };
+        let is_long = line.text.chars().count() > SHORT;
+        if is_long || side.replace(line.text.as_str()).is_some() {
+            return None;
+        }
+    }
+    Some((before, after))
 }
 
 fn difference(revision: &RevisionView) -> Markup {
@@ -133,6 +158,13 @@ fn difference(revision: &RevisionView) -> Markup {
             p.muted { "Only managedFields changed." }
         }
         @for field in &revision.fields {
+            @if let Some((before, after)) = short_change(field) {
+                p.change {
+                    code.path { (field.path) } " "
+                    @if let Some(before) = before { code { del { (before) } } " " }
+                    @if let Some(after) = after { code { ins { (after) } } }
+                }
+            } @else {
             div.change {
                 @if !field.path.is_empty() { code.path { (field.path) } }
                 pre.diff {
@@ -145,6 +177,7 @@ fn difference(revision: &RevisionView) -> Markup {
                         }
                     }
                 }
+            }
             }
         }
     }
