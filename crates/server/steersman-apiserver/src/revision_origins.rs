@@ -19,7 +19,7 @@ pub(crate) struct RevisionOrigins {
     turns: VecDeque<RevisionTurn>,
     /// The newest revision after the last turn.
     newest: u64,
-    /// The request whose verb runs in this turn of the lock.
+    /// The request of the verb that runs in this turn of the lock.
     running: Option<u64>,
 }
 

@@ -13,7 +13,8 @@
 //! objects and reconciles. [`log::capture`] captures the log of a test, and [`json_lines()`] reads the log of a
 //! process. [`seeds::live`] runs seeded simulations with the random numbers of [`seeds::SeededRng`].
 //! [`TestEnv::rbac_needed`] is the least role for the requests of a test, for a comparison with the role of the
-//! operator. [`apiserver`] is the embedded server, with its request log and its faults.
+//! operator. [`apiserver`] is the embedded server, with its request log and its faults. The variable `STEERSMAN_UI=1`
+//! serves a page of it for browsers, and long waits print the address; with `hold` a test stays at a failed wait.
 //!
 //! # Reading order
 //!

@@ -98,6 +98,10 @@ pub(crate) async fn failed(text: &str) {
     }
     // While a runtime with a paused clock has nothing else to do, it moves its clock, and the operator would go on for
     // years: the thread is blocked, so that nothing changes. The pages have threads of their own.
+    block()
+}
+
+fn block() -> ! {
     loop {
         std::thread::park();
     }

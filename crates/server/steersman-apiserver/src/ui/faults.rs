@@ -308,7 +308,7 @@ mod tests {
                 .iter()
                 .map(|(name, value)| format!("{name}={value}"));
             let pairs: Vec<String> = pairs.collect();
-            read(&pairs.join("&")).unwrap();
+            assert!(read(&pairs.join("&")).is_ok(), "{}", preset.title);
         }
         for (effect, _) in EFFECTS {
             let spec = read(&format!("effect={effect}")).unwrap();

@@ -27,7 +27,7 @@ pub(crate) enum ForeignRequest {
     Token,
 }
 
-/// Refuses a request whose `Host` is not loopback: the page has no other protection against names that resolve to
+/// Refuses a request with a `Host` that is not loopback: the page has no other protection against names that resolve to
 /// loopback (DNS rebinding).
 pub(crate) fn check_host(headers: &HeaderMap) -> Result<(), ForeignRequest> {
     let host = text(headers, &header::HOST).ok_or(ForeignRequest::Host)?;

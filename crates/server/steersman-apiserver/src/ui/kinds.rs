@@ -59,10 +59,12 @@ pub(crate) fn stored(registry: &Registry) -> impl Iterator<Item = &Arc<Resource>
     stored.filter(move |one| seen.insert(one.storage.clone()))
 }
 
-/// Returns the resource with this plural and group, such as `deployments.apps`, in the version in which its objects are
-/// stored.
+/// Returns the resource with this plural and group, such as `deployments.apps`, as [`stored`] lists it.
 pub(crate) fn find(registry: &Registry, name: &str) -> Option<Arc<Resource>> {
-    stored(registry).find(|one| name_of(one) == name).cloned()
+    let mut served = registry.resources().iter();
+    let named = served.find(|one| name_of(one) == name)?;
+    let mut all = stored(registry);
+    all.find(|one| one.storage == named.storage).cloned()
 }
 
 /// Returns the plural and the group of a resource; the plural alone for the core group.

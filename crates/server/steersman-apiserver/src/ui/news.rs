@@ -12,9 +12,9 @@ use tokio::time::{sleep, timeout};
 use crate::http::Context;
 
 /// The pause between two events, so that a busy server is not asked for pages all the time.
-const PAUSE: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_millis(500);
 
-/// The interval at which the planned faults, which tell nobody of their changes, are compared.
+/// The interval at which the planned faults are compared, because their changes wake no task.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The number of looks without news after which a comment shows that the connection lives.
@@ -40,7 +40,7 @@ struct NewsStream {
     told: Option<ServerState>,
 }
 
-/// Returns the events of one connection: one at once, then one after each change, at most three in a second.
+/// Returns the events of one connection: one at once, then one after each change, at most two in a second.
 pub(crate) fn stream(context: Arc<Context>) -> impl Stream<Item = Bytes> {
     let news = NewsStream {
         changes: context.any_change.subscribe(),
@@ -56,15 +56,14 @@ pub(crate) fn stream(context: Arc<Context>) -> impl Stream<Item = Bytes> {
 
 impl NewsStream {
     async fn next(&mut self) -> Bytes {
+        if self.told.is_some() {
+            sleep(PAUSE).await;
+        }
         for _ in 0..QUIET_LOOKS {
             let state = self.state();
             if self.told.as_ref() != Some(&state) {
-                let is_first = self.told.is_none();
                 let event = event(&state);
                 self.told = Some(state);
-                if !is_first {
-                    sleep(PAUSE).await;
-                }
                 return event;
             }
             // Neither sender is dropped while the context lives, so an error cannot happen.

@@ -6,6 +6,8 @@ const pause = byId("pause");
 let paused = sessionStorage.getItem("paused") === "yes";
 let late = false;
 let loading = false;
+let events;
+let last;
 
 const filterRows = () => {
   for (const input of document.querySelectorAll("input[data-filter]")) {
@@ -71,17 +73,17 @@ const toggle = () => {
   if (!paused && late) load();
 };
 
+// A hidden page has no connection, because a browser has only six to a server.
 const follow = () => {
-  const events = new EventSource("/api/events");
-  let first = true;
-  events.addEventListener("message", () => {
-    if (!first) load();
-    first = false;
-  });
-  events.addEventListener("error", () => { document.body.dataset.connection = "lost"; });
-  events.addEventListener("open", () => {
-    if (document.body.dataset.connection === "lost") load();
-    document.body.dataset.connection = "open";
+  if (document.hidden || events) return;
+  events = new EventSource("/api/events");
+  events.addEventListener("message", (event) => {
+    const state = JSON.parse(event.data);
+    // Only the log of requests changes with requests that read.
+    if (!location.pathname.startsWith("/requests")) delete state.requests;
+    const told = JSON.stringify(state);
+    if (last !== undefined && last !== told) load();
+    last = told;
   });
 };
 
@@ -102,7 +104,15 @@ addEventListener("keydown", (event) => {
   }
 });
 addEventListener("input", (event) => { if (event.target.dataset.filter) filterRows(); });
-addEventListener("visibilitychange", () => { if (late) load(); });
+addEventListener("visibilitychange", () => {
+  if (document.hidden) {
+    events?.close();
+    events = undefined;
+  } else {
+    follow();
+    if (late) load();
+  }
+});
 // Empty fields stay out of the address.
 addEventListener("submit", (event) => {
   if (!event.target.matches("[data-filter-form]")) return;

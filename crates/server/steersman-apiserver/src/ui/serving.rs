@@ -35,8 +35,8 @@ impl ApiServer {
     /// takes any free port.
     ///
     /// The page has its own thread and clock, so it answers while the tasks of a test hang, also on a paused clock. From
-    /// now on the server records the time and the request of each retained revision, about 40 bytes for each. Whoever
-    /// can connect to loopback reads everything but the values of Secrets, and can plan faults.
+    /// now on the server records the time and the request of each retained revision, about 40 bytes for each. Every
+    /// program that can connect to loopback reads all objects but the values of Secrets, and can plan faults.
     ///
     /// # Errors
     /// [`Error::Listen`] if the address cannot be used, [`Error::PageNotLoopback`] if other machines could reach it.

@@ -95,7 +95,7 @@ impl Site {
         Ok(match route {
             UiRoute::Kinds => {
                 let view = self.registry(kinds::kinds);
-                self.view(format, &view, ("/", "Objects"), |view| markup::kinds(view))
+                self.view(format, &view, ("/", "Objects"), markup::kinds)
             }
             UiRoute::Objects { resource } => {
                 let filter = ObjectFilter::of(form);

@@ -1,5 +1,5 @@
-//! Tests of the server's page over HTTP: a client of blocking sockets asks the page, whose thread is its own, so the
-//! clock of a test may be paused.
+//! Tests of the server's page over HTTP: a client of blocking sockets asks the page, which has a thread of its own, so
+//! the clock of a test may be paused.
 
 mod browser;
 mod faults;

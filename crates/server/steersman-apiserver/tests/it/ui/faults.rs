@@ -4,7 +4,7 @@ use serde_json::json;
 use steersman_apiserver::faults::{Answer, Verb};
 
 use super::{get, html, json as read, post as submit, serve};
-use crate::support::{CONFIG_MAPS, Watch, get as ask, post, server};
+use crate::support::{CONFIG_MAPS, Watch, post, server};
 
 #[tokio::test(start_paused = true)]
 async fn a_form_plans_a_fault_and_removes_it() {
@@ -46,16 +46,6 @@ async fn a_form_plans_a_fault_and_removes_it() {
     assert_eq!(submit(&page, "/faults/remove", "id=all").status, 303);
     assert_eq!(server.faults().planned(), []);
     drop(guard);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_fault_of_the_page_begins_at_once_although_the_clock_of_the_test_stands() {
-    let server = server();
-    // The thread of the page has a clock that runs, and this test has one that stands.
-    std::thread::sleep(std::time::Duration::from_millis(20));
-    let page = serve(&server);
-    submit(&page, "/faults", "effect=answer&code=503");
-    ask(&server, CONFIG_MAPS).await.expect(503);
 }
 
 #[tokio::test(start_paused = true)]
