@@ -35,6 +35,7 @@ pub(crate) struct RequestsView {
 /// Which requests a page shows. An empty text fits every request.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct RequestFilter {
+    /// A verb, or `write` for every request that may change an object.
     pub(crate) verb: String,
     /// The plural, with or without the group and the subresource, as in a fault.
     pub(crate) resource: String,
@@ -107,9 +108,8 @@ impl RequestFilter {
 
     fn fits(&self, record: &RequestRecord, is_open: bool) -> bool {
         let same = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
-        let verb = record.verb.map_or("", |verb| verb.as_str());
         let name = record.name.as_deref().unwrap_or_default();
-        same(&self.verb, verb)
+        self.fits_verb(record)
             && (self.resource.is_empty() || self.fits_resource(record))
             && same(
                 &self.namespace,
@@ -118,6 +118,14 @@ impl RequestFilter {
             && self.fits_code(record, is_open)
             && (record.user_agent.contains(&self.client) || record.user.contains(&self.client))
             && (record.path.contains(&self.text) || name.contains(&self.text))
+    }
+
+    fn fits_verb(&self, record: &RequestRecord) -> bool {
+        match self.verb.as_str() {
+            "" => true,
+            "write" => is_write(record),
+            wanted => record.verb.is_some_and(|verb| verb.as_str() == wanted),
+        }
     }
 
     /// Returns whether the request is for the resource; without a subresource in the filter, for any of its parts.
@@ -305,6 +313,7 @@ mod tests {
         for (query, selected) in [
             ("", &[7, 6, 5, 4, 3, 2, 1, 0][..]),
             ("verb=update", &[7, 5, 3, 1]),
+            ("verb=write&resource=pods", &[5, 1]),
             ("resource=pods", &[5, 4, 1, 0]),
             ("resource=pods/status", &[5, 1]),
             ("resource=pods.apps", &[]),

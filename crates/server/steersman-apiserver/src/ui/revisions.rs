@@ -1,13 +1,15 @@
 //! Machine: lists revisions of objects with their differences and the requests that made them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 use steersman_apimachinery::secret_values;
 use steersman_registry::Registry;
 use steersman_schema::resource::Resource;
-use steersman_store::Change;
+use steersman_store::{Change, Stored};
 
 use super::field_changes::{FieldChange, field_changes};
 use super::form::Form;
@@ -53,6 +55,8 @@ pub(crate) struct RevisionView {
     #[serde(serialize_with = "as_text")]
     pub(crate) at: Option<Timestamp>,
     pub(crate) by: RevisionBy,
+    /// The field managers with entries that the revision changed. They also name the controllers that the server plays.
+    pub(crate) managers: Vec<String>,
     pub(crate) fields: Vec<FieldChange>,
 }
 
@@ -168,8 +172,7 @@ impl RevisionView {
     /// Finds the difference of a change. The values of Secrets are hidden before, so that the difference has none.
     pub(crate) fn of(logged: &LoggedChange, at: Option<Timestamp>, by: RevisionBy) -> Self {
         let LoggedChange { resource, change } = logged;
-        let hidden =
-            |one: &steersman_store::Stored| secret_values::hide(&one.look(), &resource.kind);
+        let hidden = |one: &Stored| secret_values::hide(&one.look(), &resource.kind);
         let old = change.old.as_deref().map(hidden);
         let (kind, fields) = match (&old, change.deleted) {
             // The last state is that of the revision before.
@@ -194,6 +197,7 @@ impl RevisionView {
             name: change.new.name.to_string(),
             at,
             by,
+            managers: changed_managers(change.old.as_deref(), &change.new),
             fields,
         }
     }
@@ -221,6 +225,20 @@ impl RevisionChange {
             Self::Deleted => "deleted",
         }
     }
+}
+
+/// Returns the managers of the entries of managedFields that the older revision does not have.
+fn changed_managers(old: Option<&Stored>, new: &Stored) -> Vec<String> {
+    let entries = |one: &Stored| -> Vec<Value> {
+        let entries = one.managed().map(serde_json::from_str);
+        entries.and_then(Result::ok).unwrap_or_default()
+    };
+    let before = old.map(entries).unwrap_or_default();
+    let after = entries(new);
+    let changed = after.iter().filter(|entry| !before.contains(entry));
+    let managers = changed.filter_map(|entry| entry["manager"].as_str());
+    let managers: BTreeSet<&str> = managers.collect();
+    managers.into_iter().map(str::to_owned).collect()
 }
 
 fn as_text<S: serde::Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -111,7 +111,7 @@ fn another(frame: &PageFrame, form: &Form) -> Markup {
             }
             fieldset {
                 legend { "Which requests" }
-                (choice("verb", "Verb", value("verb"), &VERBS))
+                (choice("verb", "Verb", value("verb"), &VERBS[1..]))
                 (field("resource", "Resource, such as deployments.apps/status", value("resource")))
                 (field("namespace", "Namespace", value("namespace")))
                 (field("name", "Name", value("name")))

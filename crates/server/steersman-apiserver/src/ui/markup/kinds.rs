@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::layout::{count, grouped};
 use crate::ui::kinds::{KindRow, KindsView};
-use crate::ui::route::objects_path;
+use crate::ui::route::{objects_path, with_query};
 
 pub(crate) fn kinds(view: &KindsView) -> Markup {
     let (empty, used): (Vec<_>, Vec<_>) = view
@@ -44,7 +44,9 @@ fn table(rows: &[&KindRow]) -> Markup {
                         td.muted { (row.api_version) @if !row.namespaced { " · cluster" } }
                         td.number data-label="objects" { (grouped(row.objects)) }
                         td.number.muted data-label="last change" {
-                            @if let Some(revision) = row.last_change { (revision) }
+                            @if let Some(revision) = row.last_change {
+                                a href=(with_query("/changes", &[("resource", &row.resource)])) { (revision) }
+                            }
                         }
                     }
                 }

@@ -8,7 +8,9 @@ use crate::faults::RequestRecord;
 use crate::ui::requests::{ClientRow, RequestRow, RequestView, RequestsView, is_write};
 use crate::ui::route::{object_path, with_query};
 
-pub(super) const VERBS: [(&str, &str); 8] = [
+/// The choices of a filter by verb. The first is not a verb: it stands for all that write.
+pub(super) const VERBS: [(&str, &str); 9] = [
+    ("write", "every write"),
     ("get", "get"),
     ("list", "list"),
     ("watch", "watch"),

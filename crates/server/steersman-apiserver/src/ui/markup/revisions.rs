@@ -77,7 +77,7 @@ fn item(revision: &RevisionView, named: bool, open: bool) -> Markup {
                     span.muted { (revision.resource) } " "
                     strong { @if !revision.namespace.is_empty() { (revision.namespace) "/" } (revision.name) } " "
                 }
-                (by(&revision.by))
+                (by(&revision.by)) (managers(revision))
                 @if revision.change == RevisionChange::Changed && !open {
                     span.fields { (named_fields(&revision.fields)) }
                 }
@@ -108,6 +108,16 @@ fn by(by: &RevisionBy) -> Markup {
     }
 }
 
+/// Names the managers of the changed fields, unless a request says more.
+fn managers(revision: &RevisionView) -> Markup {
+    let has_request = matches!(revision.by, RevisionBy::Request { .. });
+    html! {
+        @if !has_request && !revision.managers.is_empty() {
+            span.muted { " (" (revision.managers.join(", ")) ")" }
+        }
+    }
+}
+
 /// Returns the start of a `User-Agent`, as field managers are named; the user for a client without one.
 pub(super) fn client_name<'a>(user_agent: &'a str, user: &'a str) -> &'a str {
     match user_agent.split([' ', '/']).next().unwrap_or_default() {
@@ -125,8 +135,7 @@ fn named_fields(fields: &[FieldChange]) -> Markup {
             @if at > 0 { ", " }
             (field.path)
             @if let Some((before, after)) = short_change(field) {
-                ": " @if let Some(before) = before { del { (before) } " " }
-                @if let Some(after) = after { ins { (after) } }
+                ": " (values(before, after))
             }
         }
         @if fields.len() > NAMED { " and " (fields.len() - NAMED) " more" }
@@ -150,6 +159,18 @@ fn short_change(field: &FieldChange) -> Option<(Option<&str>, Option<&str>)> {
     Some((before, after))
 }
 
+/// Returns the values before and after a change. Their signs tell them apart without colours.
+fn values(before: Option<&str>, after: Option<&str>) -> Markup {
+    html! {
+        @match (before, after) {
+            (Some(before), Some(after)) => { del { (before) } " → " ins { (after) } }
+            (Some(before), None) => del { "− " (before) },
+            (None, Some(after)) => ins { "+ " (after) },
+            (None, None) => {}
+        }
+    }
+}
+
 fn difference(revision: &RevisionView) -> Markup {
     html! {
         @if revision.change == RevisionChange::Deleted {
@@ -160,9 +181,7 @@ fn difference(revision: &RevisionView) -> Markup {
         @for field in &revision.fields {
             @if let Some((before, after)) = short_change(field) {
                 p.change {
-                    code.path { (field.path) } " "
-                    @if let Some(before) = before { code { del { (before) } } " " }
-                    @if let Some(after) = after { code { ins { (after) } } }
+                    code.path { (field.path) } " " code { (values(before, after)) }
                 }
             } @else {
             div.change {

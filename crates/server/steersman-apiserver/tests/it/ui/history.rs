@@ -33,6 +33,7 @@ async fn each_revision_has_its_difference_and_its_request() {
     assert_eq!(changes, ["deleted", "changed", "created"]);
     assert_eq!(history[1]["by"]["userAgent"], "my-operator/v1 (linux)");
     assert_eq!(history[1]["by"]["verb"], "patch");
+    assert_eq!(history[1]["managers"], json!(["my-operator"]));
     assert_eq!(
         history[1]["fields"],
         json!([{"path": "data.x", "lines": [{"sign": "removed", "text": "\"1\""}, {"sign": "added", "text": "\"2\""}]}])
