@@ -1,6 +1,6 @@
 //! Machine: reads managedFields as a list of fields with their owners.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -71,6 +71,30 @@ pub(crate) fn owners(managed: &Value, object: &Value) -> OwnersView {
     }
     let fields = fields.into_values().collect();
     OwnersView { managers, fields }
+}
+
+/// Returns the managers that wrote a revision: those of entries with a field or a time that the entries of the older
+/// revision lack. An entry that only lost fields is of a manager that did not write.
+pub(crate) fn writers(old: &Value, new: &Value) -> Vec<String> {
+    let paths = |entry: &Value| -> BTreeSet<String> {
+        let mut found = Vec::new();
+        walk("", &entry["fieldsV1"], None, &mut found);
+        found.into_iter().map(|(path, _)| path).collect()
+    };
+    let is_old = |entry: &Value| {
+        let same = |other: &&Value| {
+            let members = ["manager", "operation", "subresource", "apiVersion", "time"];
+            members.iter().all(|name| other[name] == entry[name])
+        };
+        let mut olds = old.as_array().into_iter().flatten();
+        let before = olds.find(same);
+        before.is_some_and(|before| paths(entry).is_subset(&paths(before)))
+    };
+    let entries = new.as_array().into_iter().flatten();
+    let written = entries.filter(|entry| !is_old(entry));
+    let managers = written.filter_map(|entry| entry["manager"].as_str());
+    let managers: BTreeSet<&str> = managers.collect();
+    managers.into_iter().map(str::to_owned).collect()
 }
 
 type FoundField = (String, Option<String>);
@@ -170,6 +194,27 @@ mod tests {
         let counts: Vec<usize> = view.managers.iter().map(|one| one.fields).collect();
         assert_eq!(counts, [5, 3]);
         assert_eq!(view.managers[1].subresource, "status");
+    }
+
+    #[test]
+    fn a_writer_has_a_new_field_or_a_new_time() {
+        let entry = |manager: &str, time: &str, fields: Value| json!({"manager": manager, "time": time, "fieldsV1": fields});
+        let old = json!([
+            entry("loses", "1", json!({"f:a": {}, "f:b": {}})),
+            entry("stays", "1", json!({"f:c": {}})),
+            entry("repeats", "1", json!({"f:d": {}})),
+            entry("grows", "1", json!({"f:e": {}})),
+        ]);
+        let new = json!([
+            entry("loses", "1", json!({"f:b": {}})),
+            entry("stays", "1", json!({"f:c": {}})),
+            entry("repeats", "2", json!({"f:d": {}})),
+            entry("grows", "1", json!({"f:e": {}, "f:a": {}})),
+            entry("appears", "1", json!({"f:f": {}})),
+        ]);
+        assert_eq!(writers(&old, &new), ["appears", "grows", "repeats"]);
+        assert_eq!(writers(&Value::Null, &old).len(), 4);
+        assert!(writers(&old, &Value::Null).is_empty());
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Machine: lists revisions of objects with their differences and the requests that made them.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,6 +11,7 @@ use steersman_schema::resource::Resource;
 use steersman_store::{Change, Stored};
 
 use super::field_changes::{FieldChange, field_changes};
+use super::field_owners::writers;
 use super::form::Form;
 use super::kinds;
 use crate::faults::RequestRecord;
@@ -55,7 +55,7 @@ pub(crate) struct RevisionView {
     #[serde(serialize_with = "as_text")]
     pub(crate) at: Option<Timestamp>,
     pub(crate) by: RevisionBy,
-    /// The field managers with entries that the revision changed. They also name the controllers that the server plays.
+    /// The field managers that wrote the revision, by managedFields. They also name the controllers that the server plays.
     pub(crate) managers: Vec<String>,
     pub(crate) fields: Vec<FieldChange>,
 }
@@ -189,6 +189,7 @@ impl RevisionView {
                 )
             }
         };
+        let old_managed = change.old.as_deref().map(managed).unwrap_or_default();
         Self {
             revision: change.revision,
             change: kind,
@@ -197,7 +198,7 @@ impl RevisionView {
             name: change.new.name.to_string(),
             at,
             by,
-            managers: changed_managers(change.old.as_deref(), &change.new),
+            managers: writers(&old_managed, &managed(&change.new)),
             fields,
         }
     }
@@ -227,18 +228,9 @@ impl RevisionChange {
     }
 }
 
-/// Returns the managers of the entries of managedFields that the older revision does not have.
-fn changed_managers(old: Option<&Stored>, new: &Stored) -> Vec<String> {
-    let entries = |one: &Stored| -> Vec<Value> {
-        let entries = one.managed().map(serde_json::from_str);
-        entries.and_then(Result::ok).unwrap_or_default()
-    };
-    let before = old.map(entries).unwrap_or_default();
-    let after = entries(new);
-    let changed = after.iter().filter(|entry| !before.contains(entry));
-    let managers = changed.filter_map(|entry| entry["manager"].as_str());
-    let managers: BTreeSet<&str> = managers.collect();
-    managers.into_iter().map(str::to_owned).collect()
+fn managed(one: &Stored) -> Value {
+    let managed = one.managed().map(serde_json::from_str);
+    managed.and_then(Result::ok).unwrap_or_default()
 }
 
 fn as_text<S: serde::Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {

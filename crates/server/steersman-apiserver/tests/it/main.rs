@@ -5,7 +5,6 @@
 mod support;
 
 mod bad_input;
-mod client_certificates;
 mod crds;
 mod discovery;
 mod faults;
