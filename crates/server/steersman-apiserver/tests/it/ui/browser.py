@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 
 PAGES = {
@@ -125,6 +126,13 @@ class Browser:
     def run(self, script, kind="sync"):
         return self.ask("POST", f"/execute/{kind}", {"script": script, "args": []})
 
+    def wait_for(self, selector, text):
+        """Waits until an element has a text: a click on the button of a form returns before the next page is there."""
+        script = f"return document.querySelector({json.dumps(selector)})?.textContent ?? ''"
+        end = time.monotonic() + 60
+        while text not in (found := self.run(script)):
+            assert time.monotonic() < end, f"{selector} has no text {text!r}: {found}"
+
     def press(self, keys):
         for key in keys:
             actions = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
@@ -161,11 +169,11 @@ def check(browser):
     told = browser.run(LIVE, "async")
     assert told is True, f"the page does not follow the server: {told}"
     browser.click("nav a[href='/faults']")
+    browser.wait_for("#planned", "an expired watch (410)")
     browser.click("#planned button")
-    assert "No fault is planned" in browser.run("return document.getElementById('planned').textContent")
+    browser.wait_for("#planned", "No fault is planned")
     browser.click("#common + .buttons button")
-    planned = browser.run("return document.getElementById('planned').textContent")
-    assert "answer 409" in planned, planned
+    browser.wait_for("#planned", "answer 409")
 
     browser.open("/")
     browser.press("p")

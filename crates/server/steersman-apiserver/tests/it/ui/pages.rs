@@ -60,7 +60,7 @@ fn with_config_maps(many: usize) -> ApiServer {
         .lines()
         .find(|line| line.contains("map-00000"))
         .unwrap();
-    let map = line.trim_end_matches(']');
+    let map = line.trim_end_matches([',', ']']);
     let maps = (0..many).map(|number| map.replace("map-00000", &format!("map-{number:05}")));
     let maps: Vec<String> = maps.collect();
     let snapshot = Snapshot::read(text.replace(map, &maps.join(",\n")).as_bytes());
