@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 PAGES = {
@@ -129,9 +130,14 @@ class Browser:
     def wait_for(self, selector, text):
         """Waits until an element has a text: a click on the button of a form returns before the next page is there."""
         script = f"return document.querySelector({json.dumps(selector)})?.textContent ?? ''"
-        end = time.monotonic() + 60
-        while text not in (found := self.run(script)):
+        end, found = time.monotonic() + 60, ""
+        while text not in found:
             assert time.monotonic() < end, f"{selector} has no text {text!r}: {found}"
+            try:
+                found = self.run(script)
+            except urllib.error.HTTPError:
+                # The page was left while the script ran.
+                found = ""
 
     def press(self, keys):
         for key in keys:
