@@ -83,11 +83,18 @@ return [...document.querySelectorAll("#kinds [data-row]")].filter((row) => !row.
 """
 
 
+class DriverError(Exception):
+    """What chromedriver says about a command that failed."""
+
+
 def call(base, method, path, body=None):
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(base + path, data, {"Content-Type": "application/json"}, method=method)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.load(answer)["value"]
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)["value"]
+    except urllib.error.HTTPError as error:
+        raise DriverError(json.load(error)["value"]["message"]) from None
 
 
 def start(driver):
@@ -122,7 +129,21 @@ class Browser:
         self.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def open(self, path):
-        self.ask("POST", "/url", {"url": self.address + path})
+        address = self.address + path
+        self.ask("POST", "/url", {"url": address})
+        # The driver returns early when the page before is still following the server.
+        loaded = "return document.readyState + ' ' + location.href"
+        self.wait_until(loaded, lambda found: found == f"complete {address}", f"{address} is not loaded")
+
+    def wait_until(self, script, is_met, problem):
+        end, found = time.monotonic() + 60, ""
+        while not is_met(found):
+            assert time.monotonic() < end, f"{problem}: {found}"
+            try:
+                found = self.run(script)
+            except DriverError:
+                # The page was left while the script ran.
+                found = ""
 
     def run(self, script, kind="sync"):
         return self.ask("POST", f"/execute/{kind}", {"script": script, "args": []})
@@ -130,14 +151,7 @@ class Browser:
     def wait_for(self, selector, text):
         """Waits until an element has a text: a click on the button of a form returns before the next page is there."""
         script = f"return document.querySelector({json.dumps(selector)})?.textContent ?? ''"
-        end, found = time.monotonic() + 60, ""
-        while text not in found:
-            assert time.monotonic() < end, f"{selector} has no text {text!r}: {found}"
-            try:
-                found = self.run(script)
-            except urllib.error.HTTPError:
-                # The page was left while the script ran.
-                found = ""
+        self.wait_until(script, lambda found: text in found, f"{selector} has no text {text!r}")
 
     def press(self, keys):
         for key in keys:
