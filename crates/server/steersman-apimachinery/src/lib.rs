@@ -27,7 +27,8 @@
 //! - [`quantity`], [`zones`], [`times`], [`indexes`] and [`schedule`] read amounts, time zones, times, the indexes of
 //!   Jobs and the schedules of CronJobs.
 //! - [`selector`] parses label and field selectors, matches objects, and writes selectors.
-//! - [`conditions`] reads and writes the conditions in the status of an object.
+//! - [`conditions`] reads and writes the conditions in the status of an object, and [`secret_values`] hides the values
+//!   of Secrets.
 //! - [`versions`] is the order of the versions of a group, and [`verbs`] that of the verbs of permissions.
 
 pub mod go;
@@ -45,5 +46,6 @@ pub mod indexes;
 pub mod schedule;
 pub mod selector;
 pub mod conditions;
+pub mod secret_values;
 pub mod versions;
 pub mod verbs;

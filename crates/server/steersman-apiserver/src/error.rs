@@ -29,6 +29,15 @@ pub enum Error {
         /// The resolved address.
         address: SocketAddr,
     },
+    /// Other machines can reach the address of the server's page, which has neither users nor passwords.
+    #[error(
+        "{address} is not a loopback address, and the server's page listens on loopback only: to look from another \
+         machine, forward the port, for instance with ssh -L"
+    )]
+    PageNotLoopback {
+        /// The resolved address.
+        address: SocketAddr,
+    },
     /// The certificates of the listener could not be generated or loaded.
     #[error("cannot make the server's certificates")]
     Certificates {
@@ -54,6 +63,9 @@ pub enum Error {
 impl Error {
     /// Returns whether the error is about the address, so that another address or port may help.
     pub fn is_address(&self) -> bool {
-        matches!(self, Self::Listen { .. } | Self::NotLoopback { .. })
+        matches!(
+            self,
+            Self::Listen { .. } | Self::NotLoopback { .. } | Self::PageNotLoopback { .. }
+        )
     }
 }

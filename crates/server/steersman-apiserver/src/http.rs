@@ -14,3 +14,4 @@ pub use service::ApiService;
 
 pub(crate) use context::{Clock, Context, Tuning};
 pub(crate) use requests::auth::Caller;
+pub(crate) use requests::query::Query;

@@ -60,12 +60,15 @@
 //! - [`faults`] has planned failures, and the log of requests.
 //! - `tls` has the certificates of the listener and of its clients.
 //! - `wal` has the transactions that are not in the write-ahead log yet, and the requests that wait for them.
+//! - `revision_origins` has the time and the request of each revision, for the server's page.
 //! - `http` turns HTTP requests into calls of verbs and back: `http::service` is the tower service, `http::handlers`
 //!   has one file per family of endpoints, `http::documents` discovery, OpenAPI, health, metrics and the issuer of
 //!   tokens, and `http::webhooks` sends the requests to webhooks.
 //! - `kubeconfig` writes the kubeconfig of a server.
 //! - `server` has [`ApiServer`], the handle: a tower service in process, and HTTPS on loopback with HTTP/1.1 and
 //!   HTTP/2.
+//! - `ui` has the server's page: objects with their history, the log of requests, and faults. Machines make a view of
+//!   each page and its HTML; `ui::site` answers requests, and `ui::serving` listens on a thread of its own.
 //!
 //! The program `steersman-apiserver` is `src/main.rs` and `src/program.rs`: command line, data directory, initial
 //! objects. Called `kube-apiserver`, `etcd` or `kubectl` it takes the place of that program; the table of all flags of
@@ -79,9 +82,11 @@ pub mod manifests;
 pub mod faults;
 mod tls;
 mod wal;
+mod revision_origins;
 mod http;
 mod kubeconfig;
 mod server;
+mod ui;
 #[cfg(feature = "explore")]
 pub mod explore;
 
@@ -96,4 +101,5 @@ pub use steersman_registry::definition_check;
 pub use steersman_registry::{Recovery, Snapshot, SnapshotError, TransactionError};
 #[cfg(feature = "simulator")]
 pub use steersman_simulator as play;
+pub use ui::UiServing;
 pub use wal::{WalGroup, WriteAheadLog};

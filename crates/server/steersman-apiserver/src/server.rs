@@ -315,6 +315,14 @@ impl ApiServer {
         self.context.restart(restart.into())
     }
 
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(crate) fn stop_token(&self) -> &CancellationToken {
+        &self.stop
+    }
+
     /// Returns the newest revision: the resource version of the last write.
     pub fn revision(&self) -> u64 {
         self.context.with_registry(|registry| registry.revision())
@@ -343,7 +351,8 @@ fn default_clock(starts_at: Option<Timestamp>) -> Clock {
     })
 }
 
-fn secret() -> String {
+/// Returns a random text that cannot be guessed.
+pub(crate) fn secret() -> String {
     let mut bytes = [0; 24];
     let random = rustls::crypto::ring::default_provider().secure_random;
     match random.fill(&mut bytes) {

@@ -220,6 +220,12 @@ impl Store {
         }))
     }
 
+    /// Returns the retained changes of one storage, the newest first.
+    pub fn latest_changes(&self, storage: &StorageKey) -> impl Iterator<Item = &Change> {
+        let table = self.tables.get(storage);
+        table.into_iter().flat_map(|table| table.log.iter().rev())
+    }
+
     /// Creates or replaces an object at the next revision, and returns it (SRV-STORE-1: one revision is one write).
     pub fn put(
         &mut self,

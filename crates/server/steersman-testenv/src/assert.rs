@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use crate::page;
+
 /// The time limit of [`eventually`], in the time of the runtime's clock.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -67,8 +69,25 @@ pub async fn eventually<T, F: Future<Output = Result<T, String>>>(
 pub async fn eventually_within<T, F: Future<Output = Result<T, String>>>(
     patience: Duration,
     what: &str,
-    mut check: impl FnMut() -> F,
+    check: impl FnMut() -> F,
 ) -> Result<T, ConditionError> {
+    let wait = retried(patience, what, check);
+    match page::watched(what, wait).await {
+        Ok(found) => Ok(found),
+        Err(text) => Err(unmet(text).await),
+    }
+}
+
+async fn unmet(text: String) -> ConditionError {
+    page::failed(&text).await;
+    ConditionError::new(text)
+}
+
+async fn retried<T, F: Future<Output = Result<T, String>>>(
+    patience: Duration,
+    what: &str,
+    mut check: impl FnMut() -> F,
+) -> Result<T, String> {
     let deadline = Instant::now() + patience.min(FOREVER);
     let mut seen = NO_ANSWER.to_owned();
     loop {
@@ -79,7 +98,7 @@ pub async fn eventually_within<T, F: Future<Output = Result<T, String>>>(
         }
         if Instant::now() >= deadline {
             let text = format!("{what} did not come true within {patience:?}; last seen: {seen}");
-            return Err(ConditionError::new(text));
+            return Err(text);
         }
         sleep_until(deadline.min(Instant::now() + INTERVAL)).await;
     }
@@ -139,7 +158,7 @@ async fn repeat<T, F: Future<Output = Result<T, String>>>(
     while let Ok(result) = timeout_at(began + lasting, check()).await {
         let after = began.elapsed();
         if let Some(text) = problem(after, result) {
-            return Err(ConditionError::new(text));
+            return Err(unmet(text).await);
         }
         if after >= lasting {
             break;

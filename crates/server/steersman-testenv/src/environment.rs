@@ -14,6 +14,7 @@ pub use crate::backend::USE_EXISTING_CLUSTER;
 use crate::control_plane::ControlPlane;
 use crate::definitions;
 pub use crate::error::Error;
+use crate::page::ServerPage;
 use crate::rbac_rules::RbacRules;
 use crate::rest::{Rest, client_in_process, of_test};
 
@@ -25,6 +26,8 @@ use crate::rest::{Rest, client_in_process, of_test};
 pub struct TestEnv {
     // The first field, so that it is dropped and cleaned up while the server still runs.
     pub(crate) leftovers: Leftovers,
+    /// The page of the embedded server, if `STEERSMAN_UI` asks for it.
+    _page: Option<ServerPage>,
     pub(crate) cluster: Cluster,
     kubeconfig: Option<Kubeconfig>,
     pub(crate) registries: Mutex<Vec<prometheus::Registry>>,
@@ -90,9 +93,15 @@ impl TestEnv {
             Cluster::Existing(config) => Some((**config).clone()),
             Cluster::InProcess(_) | Cluster::Https(..) | Cluster::Binaries(..) => None,
         };
+        let page = match &cluster {
+            Cluster::InProcess(server) => ServerPage::of(server, true),
+            Cluster::Https(server, ..) => ServerPage::of(server, false),
+            Cluster::Binaries(..) | Cluster::Existing(_) => None,
+        };
         let paths = Arc::default();
         Self {
             leftovers: Leftovers { config, paths },
+            _page: page,
             cluster,
             kubeconfig,
             registries: Mutex::default(),

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::assert::{self, ConditionError, PATIENCE};
 use crate::environment::TestEnv;
 use crate::log;
+use crate::page;
 use crate::report;
 use crate::rest::Rest;
 
@@ -112,8 +113,9 @@ impl Expectation<'_> {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn failed(self, seen: impl fmt::Display) -> ConditionError {
-        let unmet = ConditionError::new(format!("{} did not come true; seen: {seen}", self.what));
-        unmet.with(&self.report().await)
+        let text = format!("{} did not come true; seen: {seen}", self.what);
+        page::failed(&text).await;
+        ConditionError::new(text).with(&self.report().await)
     }
 
     async fn explained<T>(&self, outcome: Result<T, ConditionError>) -> Result<T, ConditionError> {

@@ -13,11 +13,13 @@
 //! objects and reconciles. [`log::capture`] captures the log of a test, and [`json_lines()`] reads the log of a
 //! process. [`seeds::live`] runs seeded simulations with the random numbers of [`seeds::SeededRng`].
 //! [`TestEnv::rbac_needed`] is the least role for the requests of a test, for a comparison with the role of the
-//! operator. [`apiserver`] is the embedded server, with its request log and its faults.
+//! operator. [`apiserver`] is the embedded server, with its request log and its faults. The variable `STEERSMAN_UI=1`
+//! serves a page of it for browsers, and long waits print the address; with `hold` a test stays at a failed wait.
 //!
 //! # Reading order
 //!
 //! - [`error`] has the errors of an environment.
+//! - `page` serves the page of the embedded server while a test waits, if `STEERSMAN_UI` is set.
 //! - [`mod@assert`] waits for a condition, or checks that it stays true.
 //! - `backend` chooses the server: the embedded one, real binaries, or an existing cluster.
 //! - `arguments`, `pki` and `process` are parts of `control_plane`, a real etcd and kube-apiserver; `rest` sends the
@@ -32,6 +34,7 @@
 //! - [`seeds`] runs seeded simulations.
 
 pub mod error;
+mod page;
 pub mod assert;
 mod backend;
 mod arguments;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -67,6 +68,36 @@ impl RequestLog {
         }
         drop(state);
         self.shared.changed.send_modify(|version| *version += 1);
+    }
+
+    /// Returns a number that grows with each change of the log.
+    pub(crate) fn version(&self) -> u64 {
+        *self.shared.changed.borrow()
+    }
+
+    /// Returns a receiver that is notified of each change of the log.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changed.subscribe()
+    }
+
+    /// Returns the request with this number; `None` if the log has dropped it or never had it.
+    pub(crate) fn find(&self, sequence: u64) -> Option<RequestRecord> {
+        let state = self.shared.state.lock();
+        let records = &state.records;
+        let found = records.binary_search_by_key(&sequence, |record| record.sequence);
+        records.get(found.ok()?).cloned()
+    }
+
+    /// Returns the time of the newest request; `None` if the log has none.
+    pub(crate) fn last_at(&self) -> Option<Timestamp> {
+        let state = self.shared.state.lock();
+        state.records.back().map(|record| record.at)
+    }
+
+    /// Shows every recorded request to `visit`, the newest first. `visit` runs under the log's lock.
+    pub(crate) fn visit_newest_first(&self, mut visit: impl FnMut(&RequestRecord)) {
+        let state = self.shared.state.lock();
+        state.records.iter().rev().for_each(&mut visit);
     }
 
     /// Returns the number of recorded requests for which `condition` returns true.

@@ -185,7 +185,9 @@ impl FaultRule {
         let begins = after(self.added, spec.after_millis);
         let ends = spec.for_millis.map(|millis| after(begins, millis));
         let condition = self.condition.as_ref();
-        now >= begins
+        // A fault without a delay begins at once, also if a caller with another clock, such as the server's page while a
+        // test pauses tokio's clock, planned it.
+        (spec.after_millis == 0 || now >= begins)
             && ends.is_none_or(|ends| now < ends)
             && spec.times.is_none_or(|times| self.hits < times)
             && spec.fits(record)

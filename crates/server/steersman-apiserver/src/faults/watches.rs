@@ -1,6 +1,6 @@
 //! Driver: the list of open watches, and for each a mode by which tests silence or end the watch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -85,6 +85,11 @@ impl OpenWatches {
         let open = self.open.lock();
         let matching = open.values().filter(|entry| condition(&entry.record));
         matching.count()
+    }
+
+    /// Returns the numbers of the requests of the open watches.
+    pub(crate) fn sequences(&self) -> BTreeSet<u64> {
+        self.open.lock().keys().copied().collect()
     }
 
     pub(crate) fn switch(

@@ -1,7 +1,7 @@
 //! Driver: the state that all requests share: the registry behind its lock, subscriptions to changes, and the clock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::request::Parts;
@@ -26,6 +26,7 @@ use crate::http::requests::auth::{self, AuthOutcome, Caller};
 use crate::http::requests::query::Query;
 use crate::http::requests::request_info;
 use crate::http::webhooks::client::Webhooks;
+use crate::revision_origins::{RevisionOrigin, RevisionOrigins};
 use crate::wal::WriteAheadLog;
 
 pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -73,6 +74,8 @@ pub(crate) struct Context {
     impersonations: Mutex<Impersonations>,
     /// The write-ahead log, which keeps the changes outside this process; `None` if changes are kept in memory alone.
     wal: Option<WriteAheadLog>,
+    /// The time and the request of each retained revision; empty until the server's page is served.
+    origins: OnceLock<Mutex<RevisionOrigins>>,
 }
 
 /// The result of a closure that ran under the registry's lock, and the work to do once the registry is unlocked.
@@ -109,7 +112,34 @@ impl Context {
             webhooks: Webhooks::default(),
             impersonations: Mutex::default(),
             wal: None,
+            origins: OnceLock::new(),
         }
+    }
+
+    /// Starts to record the time and the request of each revision. Further calls do nothing.
+    pub(crate) fn record_origins(&self) {
+        let registry = self.registry.lock();
+        let revision = registry.revision();
+        let recorded = || Mutex::new(RevisionOrigins::after(revision));
+        self.origins.get_or_init(recorded);
+    }
+
+    /// Says that the verb that runs under the registry's lock is of this request.
+    pub(crate) fn note_request(&self, sequence: u64) {
+        if let Some(origins) = self.origins.get() {
+            origins.lock().begin(sequence);
+        }
+    }
+
+    /// Returns the time and the request of a revision; `None` if they were not recorded.
+    pub(crate) fn origin(&self, revision: u64) -> Option<RevisionOrigin> {
+        self.origins.get()?.lock().origin(revision)
+    }
+
+    /// Returns the retained revisions that a request made.
+    pub(crate) fn revisions_of(&self, request: u64) -> Vec<u64> {
+        let origins = self.origins.get();
+        origins.map_or_else(Vec::new, |origins| origins.lock().revisions_of(request))
     }
 
     pub(crate) fn log_writes(&mut self, wal: WriteAheadLog) {
@@ -135,7 +165,7 @@ impl Context {
     /// deletes them.
     pub(crate) fn with_registry<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
-        let done = AfterLock::of(&mut registry, self.wal.as_ref(), work);
+        let done = AfterLock::of(&mut registry, self, work);
         drop(registry);
         self.finish(done)
     }
@@ -299,7 +329,7 @@ impl steersman_simulator::PlayedServer for Context {
 
     fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
-        let done = AfterLock::of(&mut registry, self.wal.as_ref(), work);
+        let done = AfterLock::of(&mut registry, self, work);
         // `unlock_fair` hands the lock to a waiting request before the simulator locks the registry again (PLAY-7).
         parking_lot::MutexGuard::unlock_fair(registry);
         self.finish(done)
@@ -309,9 +339,10 @@ impl steersman_simulator::PlayedServer for Context {
 impl<R> AfterLock<R> {
     fn of(
         registry: &mut Registry,
-        wal: Option<&WriteAheadLog>,
+        context: &Context,
         work: impl FnOnce(&mut Registry) -> R,
     ) -> Self {
+        let wal = context.wal.as_ref();
         if let Some(wal) = wal {
             registry.show_until(wal.kept_revision());
         }
@@ -320,6 +351,10 @@ impl<R> AfterLock<R> {
         registry.take_warnings();
         let mut changed = registry.take_changed();
         let has_changed = !changed.is_empty();
+        if let Some(origins) = context.origins.get() {
+            let (revision, oldest) = (registry.revision(), registry.store().compacted());
+            origins.lock().end(revision, oldest, || context.now());
+        }
         let transaction = registry.take_transaction();
         let is_logged = transaction.is_some();
         if let (Some(wal), Some(transaction)) = (wal, transaction) {

@@ -147,7 +147,7 @@ impl ApiService {
                 let done = match self.refuse(&auth, Some((&query, &record))) {
                     Some(refusal) => Err(refusal),
                     None => {
-                        let who = (record.verb, &auth.user);
+                        let who = (&record, &auth.user);
                         let done = caught(self.answer(&parts, body, &route, &query, who)).await;
                         done.unwrap_or_else(|status| Err(status.into()))
                     }
@@ -220,7 +220,7 @@ impl ApiService {
         body: impl Body<Data: Send> + Send + 'static,
         route: &PathRoute,
         query: &Query,
-        (verb, user): (Option<Verb>, &Arc<User>),
+        (record, user): (&RequestRecord, &Arc<User>),
     ) -> HttpOutcome {
         match route {
             PathRoute::Metrics => {
@@ -234,7 +234,8 @@ impl ApiService {
                 let accept = text(&parts.headers, header::ACCEPT);
                 let call = ResourceCall {
                     path,
-                    verb,
+                    verb: record.verb,
+                    sequence: record.sequence,
                     query,
                     accept,
                     content_type: text(&parts.headers, header::CONTENT_TYPE).unwrap_or_default(),
@@ -291,7 +292,12 @@ impl ApiService {
         let mut body = RequestBody::new(&body);
         // SRV-1: the verb does not wait. If it needs an answer of a webhook, it changes nothing and is run again with
         // the answer.
-        let perform = |registry: &mut Registry| verbs::perform(registry, call, &mut body, now);
+        let perform = |registry: &mut Registry| {
+            if !reads {
+                self.context.note_request(call.sequence);
+            }
+            verbs::perform(registry, call, &mut body, now)
+        };
         let asking = async {
             let verb = future_reads::run(&self.context, perform);
             let done = stop::before_end(&self.stop, verb).await;

@@ -1,6 +1,6 @@
 //! Words: the command line of `steersman-apiserver`. The comments below are its help text.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
@@ -106,6 +106,17 @@ pub(crate) struct ServerFlags {
     /// Path of the kubeconfig to write. Default: in the data directory, or a temporary file.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Serve a page for browsers: objects with their history, the log of requests, and faults. It is on loopback, by
+    /// default on a free port.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "127.0.0.1:0"
+    )]
+    pub(crate) ui: Option<SocketAddr>,
 
     /// Print every request on standard error.
     #[arg(long)]

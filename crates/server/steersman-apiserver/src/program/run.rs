@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_apiserver::{ApiServer, Error, Serving, WriteAheadLog};
+use steersman_apiserver::{ApiServer, Error, Serving, UiServing, WriteAheadLog};
 use steersman_auth::Authorization;
 use tokio::net::TcpListener;
 
@@ -68,6 +68,10 @@ pub(crate) async fn run(flags: ServerFlags) -> Outcome {
         kept = Some((KeptState { data, log }, saved));
     }
     let server = builder.build();
+    let page = flags
+        .ui
+        .map(|address| server.serve_ui(address))
+        .transpose()?;
     let (kept, saved) = kept.unzip();
     if let Some(kept) = &kept {
         kept.begin(&server, saved.flatten().as_ref(), flags.durability)?;
@@ -82,7 +86,8 @@ pub(crate) async fn run(flags: ServerFlags) -> Outcome {
     let serving = server.serve_listener(listener)?;
     let (kubeconfig, temporary) = kubeconfig_path(&flags, &serving);
     serving.write_kubeconfig(&kubeconfig)?;
-    let outcome = serve(&flags, &server, &serving, kept.as_ref(), &kubeconfig).await;
+    let greeting = greeting(&serving, page.as_ref(), &kubeconfig);
+    let outcome = serve(&flags, &server, kept.as_ref(), &greeting).await;
     // The listener stops first, also after an error, so that the last save has all answered writes.
     serving.stop().await;
     if let Some(kept) = kept {
@@ -123,12 +128,11 @@ fn kubeconfig_path(flags: &ServerFlags, serving: &Serving) -> (PathBuf, bool) {
 async fn serve(
     flags: &ServerFlags,
     server: &ApiServer,
-    serving: &Serving,
     kept: Option<&KeptState>,
-    kubeconfig: &Path,
+    greeting: &str,
 ) -> Outcome {
     let mut stop = std::pin::pin!(stopped()?);
-    say(std::io::stdout(), &greeting(serving, kubeconfig));
+    say(std::io::stdout(), greeting);
     let mut looks = every(LOOK);
     let mut saves = every(Duration::from_secs(flags.save_every.max(1)));
     let mut saved = None;
@@ -210,12 +214,14 @@ async fn save(server: &ApiServer, data: Arc<DataDir>) -> Outcome {
     }
 }
 
-fn greeting(serving: &Serving, kubeconfig: &Path) -> String {
+fn greeting(serving: &Serving, page: Option<&UiServing>, kubeconfig: &Path) -> String {
+    let page = page.map(|page| format!("\nIts page is {}\n", page.url()));
     format!(
-        "steersman-apiserver listens on {}\n\
+        "steersman-apiserver listens on {}\n{}\
          \n  export KUBECONFIG={}\n  kubectl get namespaces\n\
          \nctrl-c stops it.",
         serving.url(),
+        page.unwrap_or_default(),
         kubeconfig.display()
     )
 }

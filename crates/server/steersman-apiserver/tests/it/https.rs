@@ -1,5 +1,6 @@
 //! Tests over HTTPS, with kube-client as a real client, and with raw sockets.
 
+mod client_certificates;
 mod stops;
 
 use std::sync::Arc;

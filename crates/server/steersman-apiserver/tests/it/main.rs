@@ -5,7 +5,6 @@
 mod support;
 
 mod bad_input;
-mod client_certificates;
 mod crds;
 mod discovery;
 mod faults;
@@ -25,6 +24,7 @@ mod python;
 mod reviews;
 mod shapes;
 mod snapshots;
+mod ui;
 mod verbs;
 mod watches;
 mod webhooks;

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use steersman_apimachinery::secret_values::hide;
 
 use super::plain_text::{clean, count, one_line};
 use super::request_run::RequestRun;
-use super::secret_values::{SecretValues, hide};
+use super::secret_values::SecretValues;
 use super::step_text::user_text;
 use super::story_line::{DiffLine, DiffSign, EventLine, EventMark};
 use super::yaml_diff::{at_most, difference, without_server_fields};

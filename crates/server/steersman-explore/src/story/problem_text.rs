@@ -1,10 +1,11 @@
 //! Machine: tells the problem of a finding in full.
 
 use serde_json::Value;
+use steersman_apimachinery::secret_values::hide;
 
 use super::happened::{last_lines, write_text};
 use super::plain_text::{clean, one_line, shorten};
-use super::secret_values::{SecretValues, hide, hide_field};
+use super::secret_values::{SecretValues, hide_field};
 use super::story_line::{DiffLine, StoryBlock};
 use super::yaml_diff::{at_most, difference, without_server_fields};
 use crate::finding::{ComparedState, Finding, Problem, StateDifference};

@@ -2,11 +2,12 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hasher};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use steersman_apimachinery::secret_values::{
+    LAST_APPLIED, SECRET, hide, hide_applied, hide_below, is_secret, plain_bytes, replacement,
+    secret_member,
+};
 
 use crate::finding::{Finding, Problem};
 use crate::object_id::ObjectId;
@@ -20,15 +21,6 @@ pub(crate) struct SecretValues {
     /// Each value with its replacement. A longer value, of which a shorter one may be a part, comes first.
     values: BTreeMap<(Reverse<usize>, String), String>,
 }
-
-/// The kind with values that are not printed.
-const SECRET: &str = "Secret";
-
-/// The members of a Secret with its values.
-const MEMBERS: [&str; 2] = ["data", "stringData"];
-
-/// The annotation in which `kubectl apply` keeps a copy of the whole object.
-const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The length, in bytes, from which a value is replaced in other texts. A shorter value, such as `shop`, is also a
 /// part of names.
@@ -66,7 +58,7 @@ impl SecretValues {
             before,
             after,
         } = &finding.problem
-            && let Some(member) = secret_member(object, field)
+            && let Some(member) = member_of_field(object, field)
         {
             known.add_below(member, before);
             known.add_below(member, after);
@@ -90,7 +82,7 @@ impl SecretValues {
             Value::Object(members) => {
                 let is_secret = is_secret(members, kind);
                 for (name, member) in members {
-                    match secret_name(name).filter(|_| is_secret) {
+                    match secret_member(name).filter(|_| is_secret) {
                         Some(name) => self.add_below(name, member),
                         None => self.add(member, ""),
                     }
@@ -133,30 +125,9 @@ impl SecretValues {
     }
 }
 
-/// Returns an object without the values of Secrets: of the object itself, if `kind` or the object says that it is one,
-/// and of Secrets inside it. Each value becomes its length and a short hash.
-pub(crate) fn hide(object: &Value, kind: &str) -> Value {
-    match object {
-        Value::Object(members) => {
-            let is_secret = is_secret(members, kind);
-            let hidden = members.iter().map(|(name, member)| {
-                let member = match (secret_name(name), name.as_str()) {
-                    (Some(name), _) if is_secret => hide_below(name, member),
-                    (_, "metadata") if is_secret => hide_applied(member),
-                    _ => hide(member, ""),
-                };
-                (name.clone(), member)
-            });
-            Value::Object(hidden.collect())
-        }
-        Value::Array(items) => items.iter().map(|item| hide(item, "")).collect(),
-        other => other.clone(),
-    }
-}
-
 /// Returns the value of a field of an object without the values of Secrets.
 pub(crate) fn hide_field(object: &ObjectId, field: &str, value: &Value) -> Value {
-    match secret_member(object, field) {
+    match member_of_field(object, field) {
         Some(member) => hide_below(member, value),
         None if object.kind == SECRET => hide_applied(value),
         None => hide(value, ""),
@@ -164,79 +135,15 @@ pub(crate) fn hide_field(object: &ObjectId, field: &str, value: &Value) -> Value
 }
 
 /// Returns the member of a Secret with values that a field belongs to. A copy of the whole object counts as well.
-fn secret_member(object: &ObjectId, field: &str) -> Option<&'static str> {
+fn member_of_field(object: &ObjectId, field: &str) -> Option<&'static str> {
     if object.kind != SECRET {
         return None;
     }
-    if field.contains(APPLIED) {
+    if field.contains(LAST_APPLIED) {
         return Some("stringData");
     }
     let end = field.find(['.', '[']).unwrap_or(field.len());
-    secret_name(&field[..end])
-}
-
-fn secret_name(name: &str) -> Option<&'static str> {
-    MEMBERS.into_iter().find(|member| *member == name)
-}
-
-fn is_secret(members: &Map<String, Value>, kind: &str) -> bool {
-    kind == SECRET || members.get("kind").and_then(Value::as_str) == Some(SECRET)
-}
-
-/// Hides each value of a member.
-fn hide_below(member: &str, value: &Value) -> Value {
-    match value {
-        Value::Null => Value::Null,
-        Value::Object(members) => {
-            let hidden = members
-                .iter()
-                .map(|(name, inner)| (name.clone(), hide_below(member, inner)));
-            Value::Object(hidden.collect())
-        }
-        Value::Array(items) => items
-            .iter()
-            .map(|inner| hide_below(member, inner))
-            .collect(),
-        one => Value::from(replacement(member, one)),
-    }
-}
-
-/// Hides the copy of the object in an annotation.
-fn hide_applied(value: &Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            let hidden = members.iter().map(|(name, inner)| {
-                let inner = match name.as_str() {
-                    APPLIED => hide_below("stringData", inner),
-                    _ => hide_applied(inner),
-                };
-                (name.clone(), inner)
-            });
-            Value::Object(hidden.collect())
-        }
-        other => hide(other, ""),
-    }
-}
-
-/// Returns the length of a value and a short hash, as in `<12 bytes, 1f0ca95d>`. The same value has the same text in
-/// `data` and in `stringData`.
-fn replacement(member: &str, value: &Value) -> String {
-    let bytes = match value {
-        Value::String(text) => plain_bytes(member, text),
-        other => other.to_string().into_bytes(),
-    };
-    let mut hasher = DefaultHasher::new();
-    hasher.write(&bytes);
-    let hash = hasher.finish() & 0xffff_ffff;
-    format!("<{} bytes, {hash:08x}>", bytes.len())
-}
-
-/// Returns the bytes of a value: those behind the base64 in `data`.
-fn plain_bytes(member: &str, text: &str) -> Vec<u8> {
-    let decoded = (member == "data").then(|| STANDARD.decode(text).ok());
-    decoded
-        .flatten()
-        .unwrap_or_else(|| text.as_bytes().to_vec())
+    secret_member(&field[..end])
 }
 
 #[cfg(test)]
@@ -250,55 +157,12 @@ mod tests {
     }
 
     #[test]
-    fn values_become_their_length_and_a_hash() {
-        let hidden = hide(
-            &json!({"kind": "Secret", "type": "Opaque", "data": {"a": "aHVudGVyMjI="}}),
-            "",
-        );
-        let same = hide(
-            &json!({"stringData": {"a": "hunter22", "b": 3, "c": null}}),
-            "Secret",
-        );
-        let text = hidden["data"]["a"].as_str().unwrap();
-        assert!(
-            text.starts_with("<8 bytes, ") && text.len() == "<8 bytes, 12345678>".len(),
-            "{text}"
-        );
-        assert_eq!(hidden["data"], json!({"a": same["stringData"]["a"]}));
-        assert_eq!(
-            (&hidden["type"], &same["stringData"]["c"]),
-            (&json!("Opaque"), &Value::Null)
-        );
-        assert!(
-            same["stringData"]["b"]
-                .as_str()
-                .unwrap()
-                .starts_with("<1 bytes, ")
-        );
-        let other = hide(&json!({"data": {"a": "aHVudGVyMjM="}}), "Secret");
-        assert_ne!(hidden["data"], other["data"]);
-    }
-
-    #[test]
-    fn secrets_inside_of_other_objects_and_copies_in_annotations_are_hidden() {
-        let object = json!({"kind": "Work", "data": {"a": "kept"}, "items": [
-            {"kind": "Secret", "data": {"a": "aHVudGVyMjI="}, "metadata": {"annotations": {APPLIED: "{hunter22}"}}},
-        ]});
-        let text = hide(&object, "Work").to_string();
-        assert!(text.contains("kept"));
-        assert!(
-            !text.contains("hunter22") && !text.contains("aHVudGVyMjI="),
-            "{text}"
-        );
-    }
-
-    #[test]
     fn a_field_of_a_secret_is_hidden_by_its_path() {
         for (field, value) in [
             ("data.password", json!("hunter22")),
             ("data", json!({"password": "hunter22"})),
             ("stringData[\"a.b\"]", json!("hunter22")),
-            ("metadata.annotations", json!({APPLIED: "hunter22"})),
+            ("metadata.annotations", json!({LAST_APPLIED: "hunter22"})),
             (
                 "metadata.annotations[\"kubectl.kubernetes.io/last-applied-configuration\"]",
                 json!("hunter22"),

@@ -1,7 +1,9 @@
 //! Machine: tells the steps of a user.
 
+use steersman_apimachinery::secret_values::hide;
+
 use super::plain_text::one_line;
-use super::secret_values::{SecretValues, hide};
+use super::secret_values::SecretValues;
 use super::story_line::StoryBlock;
 use crate::finding::Finding;
 use crate::scenario::Step;

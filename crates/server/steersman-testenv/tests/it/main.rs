@@ -3,6 +3,7 @@
 
 mod binaries;
 mod environments;
+mod pages;
 mod permissions;
 mod reports;
 mod users;

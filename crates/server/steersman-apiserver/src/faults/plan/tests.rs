@@ -55,6 +55,16 @@ fn a_fault_skips_the_first_requests_and_ends_after_its_times() {
 }
 
 #[test]
+fn a_fault_without_a_delay_begins_at_once_on_every_clock() {
+    let mut plan = FaultPlan::new(0);
+    // The clock of the caller is ahead of the clock of the requests, which a test pauses.
+    let ahead = Duration::from_secs(10);
+    plan.add(answer(500), None, None, ahead);
+    let decision = plan.decide(&request(Verb::Get, "pods", ""), START);
+    assert_eq!(code(decision), Some(500));
+}
+
+#[test]
 fn a_fault_lasts_from_its_beginning_to_its_end() {
     let mut plan = FaultPlan::new(0);
     let added = Duration::from_secs(10);

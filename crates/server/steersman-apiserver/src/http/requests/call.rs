@@ -14,6 +14,8 @@ use crate::http::requests::query::Query;
 pub(crate) struct ResourceCall<'a> {
     pub(crate) path: &'a ObjectPath,
     pub(crate) verb: Option<Verb>,
+    /// The number of the request in the log.
+    pub(crate) sequence: u64,
     pub(crate) query: &'a Query,
     pub(crate) accept: Option<&'a str>,
     /// The `Content-Type` header; empty if absent.

@@ -15,6 +15,8 @@ const PORT: &str = "6443";
 const PLAY: &str = "STEERSMAN_PLAY";
 /// The environment variable with the path of a file of faults that the server injects from its start.
 pub(super) const FAULTS: &str = "STEERSMAN_FAULTS";
+/// The environment variable with the address of the server's page; `1` for any free port.
+const UI: &str = "STEERSMAN_UI";
 /// The one entry of `--runtime-config` that has an effect.
 const MIGRATIONS: &str = "storagemigration.k8s.io/v1beta1";
 
@@ -43,6 +45,8 @@ pub(super) struct KubeApiserverOptions {
     pub(super) service_account: bool,
     pub(super) played: PlayedPart,
     pub(super) faults: Option<PathBuf>,
+    /// The address of the server's page; `None` without a page.
+    pub(super) ui: Option<SocketAddr>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -102,8 +106,24 @@ impl KubeApiserverOptions {
             service_account: plugins.service_account,
             played: played(variable(PLAY).as_deref())?,
             faults: faults.map(PathBuf::from),
+            ui: ui(variable(UI))?,
             warnings,
         })
+    }
+}
+
+/// Reads the address of the page. Test environments have more words for the variable, which mean a free port here.
+fn ui(value: Option<String>) -> Result<Option<SocketAddr>, FlagProblem> {
+    let Some(value) = value else { return Ok(None) };
+    match (value.as_str(), value.parse()) {
+        ("" | "0" | "false" | "no", _) => Ok(None),
+        ("1" | "true" | "yes" | "hold", _) => Ok(Some((Ipv4Addr::LOCALHOST, 0).into())),
+        (_, Ok(address)) => Ok(Some(address)),
+        (_, Err(_)) => Err(FlagProblem::Variable {
+            name: UI,
+            value,
+            why: "use 1, or an address such as 127.0.0.1:6480",
+        }),
     }
 }
 

@@ -75,6 +75,11 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Outcome {
     let serving = serving.map_err(|error| unserved(error, &options))?;
     let url = serving.url();
     report("kube-apiserver", format_args!("serves {url}"));
+    let page = options.ui.map(|address| server.serve_ui(address));
+    let page = page.transpose()?;
+    if let Some(page) = &page {
+        report("kube-apiserver", format_args!("its page is {}", page.url()));
+    }
     let auditing = CancellationToken::new();
     let audit = audit.map(|log| tokio::spawn(log.run(server.clone(), auditing.clone())));
     let mut saves = every(SAVE);

@@ -8,7 +8,8 @@ use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Client, Config};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
 /// Long enough for a busy machine; only a failing test waits this long.
@@ -130,6 +131,35 @@ async fn a_data_directory_outlives_the_program() {
         "{third}"
     );
     assert_eq!(second.stop("-INT").await.status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn the_page_has_the_address_that_the_program_prints() {
+    let mut command = program(&["--ui"]);
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let address = loop {
+        let line = tokio::time::timeout(TOO_LONG, lines.next_line());
+        let line = line.await.unwrap().unwrap().expect("it prints the page");
+        if let Some((_, address)) = line.split_once("Its page is http://") {
+            break address.to_owned();
+        }
+    };
+    let mut socket = TcpStream::connect(&address).await.unwrap();
+    let request =
+        format!("GET /api/kinds HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(answer.contains("\"resource\":\"namespaces\""), "{answer}");
+    child.kill().await.unwrap();
+
+    let others = refused(&["--ui=0.0.0.0:0"]).await;
+    assert!(
+        others.contains("0.0.0.0:0 is not a loopback address"),
+        "{others}"
+    );
 }
 
 #[tokio::test]

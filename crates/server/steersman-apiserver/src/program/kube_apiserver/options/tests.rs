@@ -155,6 +155,26 @@ fn the_environment_says_what_is_played() {
 }
 
 #[test]
+fn the_environment_asks_for_the_page() {
+    for (value, address) in [
+        ("", None),
+        ("0", None),
+        ("1", Some("127.0.0.1:0")),
+        ("hold", Some("127.0.0.1:0")),
+        ("127.0.0.1:6480", Some("127.0.0.1:6480")),
+    ] {
+        let options = with(&[], &[("STEERSMAN_UI", value)]).unwrap();
+        let printed = options.ui.map(|address| address.to_string());
+        assert_eq!(printed.as_deref(), address, "{value}");
+    }
+    let problem = with(&[], &[("STEERSMAN_UI", "maybe")]).unwrap_err();
+    assert_eq!(
+        problem.to_string(),
+        "the environment variable STEERSMAN_UI=maybe is refused: use 1, or an address such as 127.0.0.1:6480"
+    );
+}
+
+#[test]
 fn watches_end_after_one_and_a_half_times_the_minimum() {
     let options = options(&["--min-request-timeout=60", "--audit-log-path=-"]).unwrap();
     assert_eq!(options.watch_timeout, Some(Duration::from_secs(90)));

@@ -47,6 +47,7 @@ impl Programs {
             .args(arguments)
             .env_remove("STEERSMAN_PLAY")
             .env_remove("STEERSMAN_FAULTS")
+            .env_remove("STEERSMAN_UI")
             .stdin(Stdio::null())
             .kill_on_drop(true);
         command
