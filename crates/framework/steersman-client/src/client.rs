@@ -27,6 +27,7 @@ use crate::own_writes::unseen_writes::Read;
 use crate::read::cached;
 use crate::read::live::{self, Live};
 use crate::shared::SharedClient;
+use crate::spans::{cached_read_span, waiting};
 use crate::write::{RequestId, WriteObserver};
 use status::StatusClient;
 use subresource::Subresource;
@@ -400,8 +401,11 @@ impl<S> Client<S> {
             let namespace = placed.selected_namespace();
             let namespace = namespace.filter(|_| kind.is_namespaced());
             match self.shared.owes(kind, Read::List(namespace)) {
-                false => Ok(read().await?),
-                true => Box::pin(cached::list(&self.shared, kind, &placed, read)).await,
+                false => Ok(waiting(read(), || cached_read_span(kind, None)).await?),
+                true => {
+                    let listing = Box::pin(cached::list(&self.shared, kind, &placed, read));
+                    waiting(listing, || cached_read_span(kind, None)).await
+                }
             }
         }
     }
@@ -461,8 +465,11 @@ impl<S> Client<S> {
         let key = self.shared.options().key_in_namespace(kind, key)?;
         let read = || reads.get_at(&key, caller);
         match self.shared.owes(kind, Read::Object(&key.placed(kind))) {
-            false => Ok(read().await?),
-            true => cached::get(&self.shared, kind, &key, read).await,
+            false => Ok(waiting(read(), || cached_read_span(kind, Some(&key))).await?),
+            true => {
+                let getting = cached::get(&self.shared, kind, &key, read);
+                waiting(getting, || cached_read_span(kind, Some(&key))).await
+            }
         }
     }
 

@@ -18,6 +18,7 @@ use crate::consistency::ReadConsistency;
 use crate::options::ClientOptions;
 use crate::own_writes::unseen_writes::WriterHash;
 use crate::own_writes::write_tracker::WriteTracker;
+use crate::spans::{live_read_span, pause_span, record, write_span};
 use crate::write::outcome::{Repeats, outcome};
 use crate::write::{RequestId, Write, WriteObserver};
 
@@ -109,6 +110,20 @@ impl RequestSender {
         request: PreparedRequest<T>,
         version: Option<ResourceVersion>,
     ) -> Result<Answer<T>, Error> {
+        let span = write_span(kind, request.request_info());
+        let sending = self.repeated(kind, request, version);
+        let answer = sending.instrument(span.clone()).await;
+        record(&span, answer.as_ref().err());
+        answer
+    }
+
+    /// Sends a write, and repeats it if the server names a time (`Retry-After`).
+    async fn repeated<T: Send + 'static>(
+        &self,
+        kind: &Kind,
+        request: PreparedRequest<T>,
+        version: Option<ResourceVersion>,
+    ) -> Result<Answer<T>, Error> {
         let mut repeats = Repeats::default();
         loop {
             let write = self.describe(kind, &request, version.clone());
@@ -127,13 +142,19 @@ impl RequestSender {
         kind: &Kind,
         ask: impl Fn() -> F,
     ) -> Result<T, Error> {
-        let mut repeats = Repeats::default();
-        loop {
-            match ask().await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => self.pause(error, kind, None, &mut repeats).await?,
+        let span = live_read_span(kind);
+        let asking = async {
+            let mut repeats = Repeats::default();
+            loop {
+                match ask().await {
+                    Ok(answer) => return Ok(answer),
+                    Err(error) => self.pause(error, kind, None, &mut repeats).await?,
+                }
             }
-        }
+        };
+        let answer = asking.instrument(span.clone()).await;
+        record(&span, answer.as_ref().err());
+        answer
     }
 
     /// Returns a copy of this sender. The copy sends dry runs if `dry_run` is set or the client is for dry runs.
@@ -229,7 +250,9 @@ impl RequestSender {
         if let (Some(metrics), Some(code)) = (&self.options.metrics, error.code()) {
             metrics.repeated(code, method.unwrap_or("GET"), &self.host, wait);
         }
-        sleep(wait).await;
+        sleep(wait)
+            .instrument(pause_span(wait, error.code()))
+            .await;
         Ok(())
     }
 
