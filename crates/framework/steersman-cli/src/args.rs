@@ -20,7 +20,7 @@ use crate::kubebuilder::KubebuilderFlags;
 use crate::log::{LogLevel, write_last_error};
 use crate::process_log::ProcessLog;
 use crate::settings::{OperatorSettings, SETTINGS, Setting};
-use crate::trace_export::{Service, export};
+use crate::trace_export::{TracedProgram, export};
 
 /// The flags of an operator that has no settings of its own in the configuration file.
 ///
@@ -124,10 +124,10 @@ impl<T: OperatorSettings> OperatorArgs<T> {
     /// The errors of [`config`](Self::config), [`Error::Logging`] if the process has a subscriber already, and
     /// [`Error::NoFeature`] or [`Error::Traces`] if traces cannot be exported.
     pub fn init_logging(&self) -> Result<LogLevel, Error> {
-        self.init_logging_of(&Service::of_binary())
+        self.init_logging_of(&TracedProgram::of_binary())
     }
 
-    fn init_logging_of(&self, service: &Service<'_>) -> Result<LogLevel, Error> {
+    fn init_logging_of(&self, service: &TracedProgram<'_>) -> Result<LogLevel, Error> {
         let config = self.config()?;
         let traces = export(&config.otlp(), service)?;
         let level = LogLevel::init(config.log_level(), config.log_format(), traces.as_deref())?;
@@ -154,7 +154,7 @@ impl<T: OperatorSettings> OperatorArgs<T> {
 
     /// Sets up the log like [`init_logging`](Self::init_logging), unless the process has a log: a process has only one,
     /// but may run several programs one after another.
-    pub(crate) fn init_or_keep_logging(&self, service: &Service<'_>) -> Result<(), Error> {
+    pub(crate) fn init_or_keep_logging(&self, service: &TracedProgram<'_>) -> Result<(), Error> {
         match self.init_logging_of(service) {
             Err(Error::Logging(error)) if error.is::<TryInitError>() => {
                 self.warn_of_kubebuilder();

@@ -29,7 +29,7 @@ use crate::error::Error;
 use crate::flags::LogFormat;
 use crate::json_log::log_last_error;
 use crate::settings::OperatorSettings;
-use crate::trace_export::Service;
+use crate::trace_export::TracedProgram;
 
 /// An operator as a program. It reads flags, environment variables and a configuration file, sets up the log, connects,
 /// builds a manager, and runs it until SIGTERM or ctrl-c.
@@ -272,7 +272,7 @@ impl<T: OperatorSettings> Program<T> {
             let _ = writeln!(std::io::stdout(), "{}", serde_json::json!(description));
             return Ok(());
         }
-        let service = Service {
+        let service = TracedProgram {
             name: self.name,
             version: Some(self.version),
         };

@@ -39,12 +39,16 @@ pub(crate) struct OtlpFlags<'a> {
 
 /// The program as it is named in traces.
 #[derive(Clone, Debug)]
-pub(crate) struct Service<'a> {
+#[cfg_attr(
+    not(feature = "otlp"),
+    expect(dead_code, reason = "only an export names the program")
+)]
+pub(crate) struct TracedProgram<'a> {
     pub(crate) name: &'a str,
     pub(crate) version: Option<&'a str>,
 }
 
-impl Service<'_> {
+impl TracedProgram<'_> {
     /// Returns the file name of the program, for a program without a name.
     pub(crate) fn of_binary() -> Self {
         Self {
@@ -58,7 +62,7 @@ impl Service<'_> {
 #[cfg(feature = "otlp")]
 pub(crate) fn export(
     flags: &OtlpFlags<'_>,
-    service: &Service<'_>,
+    service: &TracedProgram<'_>,
 ) -> Result<Option<Arc<dyn TraceExport>>, Error> {
     otlp::export(flags, service)
 }
@@ -68,14 +72,21 @@ pub(crate) fn export(
 #[cfg(not(feature = "otlp"))]
 pub(crate) fn export(
     flags: &OtlpFlags<'_>,
-    _: &Service<'_>,
+    _: &TracedProgram<'_>,
 ) -> Result<Option<Arc<dyn TraceExport>>, Error> {
-    match flags.endpoint {
-        Some(_) => Err(Error::NoFeature {
-            key: "otlp-endpoint",
-            feature: "otlp",
-            remedy: "add it to the features of the dependency `steersman` in Cargo.toml, or leave the setting out",
-        }),
-        None => Ok(None),
-    }
+    let key = match flags {
+        OtlpFlags {
+            endpoint: Some(_), ..
+        } => "otlp-endpoint",
+        OtlpFlags {
+            sample_ratio: Some(_),
+            ..
+        } => "otlp-sample-ratio",
+        _ => return Ok(None),
+    };
+    Err(Error::NoFeature {
+        key,
+        feature: "otlp",
+        remedy: "add it to the features of the dependency `steersman` in Cargo.toml, or leave the setting out",
+    })
 }

@@ -250,9 +250,7 @@ impl RequestSender {
         if let (Some(metrics), Some(code)) = (&self.options.metrics, error.code()) {
             metrics.repeated(code, method.unwrap_or("GET"), &self.host, wait);
         }
-        sleep(wait)
-            .instrument(pause_span(wait, error.code()))
-            .await;
+        sleep(wait).instrument(pause_span(wait, error.code())).await;
         Ok(())
     }
 

@@ -1,5 +1,6 @@
-//! Machine: names the attributes of a reconcile's span as OpenTelemetry does.
+//! Machine: names the spans of reconciles and webhook calls, and their attributes, as OpenTelemetry does.
 
+use opentelemetry::trace::SpanKind;
 use opentelemetry::{Key, KeyValue};
 use opentelemetry_sdk::trace::SpanData;
 
@@ -25,18 +26,44 @@ const RECONCILE_NAMES: [(&str, &str); 11] = [
     ("permitWait", "steersman.permit.wait"),
 ];
 
+/// The name of the span of a webhook call.
+const ADMISSION: &str = "admission";
+
+/// The fields of a webhook call's span, and their names as attributes.
+const ADMISSION_NAMES: [(&str, &str); 8] = [
+    ("webhook", "steersman.webhook.path"),
+    ("webhookGroup", "steersman.object.group"),
+    ("webhookKind", "steersman.object.kind"),
+    ("namespace", "k8s.namespace.name"),
+    ("name", "steersman.object.name"),
+    ("resource", "steersman.webhook.resource"),
+    ("user", "user.name"),
+    ("requestID", "steersman.webhook.request"),
+];
+
 /// Renames the attributes of a finished span. Runs before the export, so that a span that is not exported costs nothing.
 pub(crate) fn rename(span: &mut SpanData) {
     let module = take(span, TARGET).map(|target| target.value.as_str().into_owned());
-    if !module.is_some_and(|module| module.starts_with(FRAMEWORK)) || span.name != RECONCILE {
+    if !module.is_some_and(|module| module.starts_with(FRAMEWORK)) {
         return;
+    }
+    // The first field completes the name of the span.
+    let (names, kind) = match &*span.name {
+        RECONCILE => (&RECONCILE_NAMES[..], SpanKind::Internal),
+        ADMISSION => (&ADMISSION_NAMES[..], SpanKind::Server),
+        _ => return,
+    };
+    span.span_kind = kind;
+    let first = span
+        .attributes
+        .iter()
+        .find(|attribute| attribute.key.as_str() == names[0].0);
+    if let Some(first) = first {
+        span.name = format!("{} {}", span.name, first.value).into();
     }
     for attribute in &mut span.attributes {
         let key = attribute.key.as_str();
-        if key == "controller" {
-            span.name = format!("{RECONCILE} {}", attribute.value).into();
-        }
-        let named = RECONCILE_NAMES.iter().find(|(field, _)| *field == key);
+        let named = names.iter().find(|(field, _)| *field == key);
         if let Some((_, name)) = named {
             attribute.key = Key::from_static_str(name);
         }

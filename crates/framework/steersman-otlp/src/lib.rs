@@ -56,5 +56,4 @@ mod requests;
 pub mod traces;
 
 pub use error::Error;
-pub use requests::{RequestTracing, TracedRequests};
 pub use traces::{OtlpOptions, Traces};

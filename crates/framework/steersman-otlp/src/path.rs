@@ -27,9 +27,7 @@ pub(crate) fn describe(path: &str) -> DescribedPath<'_> {
     let (group, resource) = parts.split_at(root);
     // `namespaces/web` alone is the object `web`, and `namespaces/web/status` one of its subresources.
     let (namespace, resource) = match resource {
-        ["namespaces", namespace, resource, ..]
-            if !matches!(*resource, "status" | "finalize") =>
-        {
+        ["namespaces", namespace, resource, ..] if !matches!(*resource, "status" | "finalize") => {
             (Some(*namespace), parts.get(root + 2..).unwrap_or_default())
         }
         _ => (None, resource),
@@ -59,8 +57,18 @@ mod tests {
             ("/version", "/version", None, None),
             ("/apis/apps/v1", "/apis/apps/v1", None, None),
             ("/api/v1/nodes", "/api/v1/nodes", None, None),
-            ("/api/v1/nodes/n-1", "/api/v1/nodes/{name}", None, Some("n-1")),
-            ("/api/v1/namespaces/web", "/api/v1/namespaces/{name}", None, Some("web")),
+            (
+                "/api/v1/nodes/n-1",
+                "/api/v1/nodes/{name}",
+                None,
+                Some("n-1"),
+            ),
+            (
+                "/api/v1/namespaces/web",
+                "/api/v1/namespaces/{name}",
+                None,
+                Some("web"),
+            ),
             (
                 "/api/v1/namespaces/web/status",
                 "/api/v1/namespaces/{name}/status",

@@ -12,14 +12,9 @@ use tracing::{Instrument as _, Span};
 use crate::path::describe;
 use crate::trace_context::inject;
 
-/// A tower layer that traces requests to one API server. [`Traces::traced`](crate::Traces::traced) adds it to a client
-/// configuration.
-///
-/// A request in a sampled trace has a span of its own, from the call to the head of the answer, with the attributes of
-/// OpenTelemetry for HTTP clients. A request in any trace has the header `traceparent`. Other requests, such as those
-/// of informers, stay as they are.
+/// A tower layer that traces requests to one API server.
 #[derive(Clone, Debug)]
-pub struct RequestTracing {
+pub(crate) struct RequestTracing {
     server: Arc<TracedServer>,
 }
 
@@ -33,7 +28,7 @@ struct TracedServer {
 
 /// The service of [`RequestTracing`].
 #[derive(Clone, Debug)]
-pub struct TracedRequests<S> {
+pub(crate) struct TracedRequests<S> {
     inner: S,
     server: Arc<TracedServer>,
 }
@@ -41,12 +36,16 @@ pub struct TracedRequests<S> {
 impl RequestTracing {
     /// Makes the layer for a server with this address, such as `https://10.0.0.1:6443`. A text that is no address is
     /// the name of a server in this process.
-    pub fn new(endpoint: &str) -> Self {
+    pub(crate) fn new(endpoint: &str) -> Self {
         let uri: Option<http::Uri> = endpoint.parse().ok();
         let uri = uri.filter(|uri| uri.scheme().is_some() && uri.host().is_some());
         let server = match uri {
             Some(uri) => {
-                let default = if uri.scheme_str() == Some("http") { 80 } else { 443 };
+                let default = if uri.scheme_str() == Some("http") {
+                    80
+                } else {
+                    443
+                };
                 TracedServer {
                     base: endpoint.trim_end_matches('/').to_owned(),
                     host: uri.host().unwrap_or_default().to_owned(),

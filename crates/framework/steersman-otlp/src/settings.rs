@@ -144,11 +144,11 @@ fn uri(setting: &str, value: &str, is_base: bool) -> Result<Uri, Error> {
         false => value.to_owned(),
     };
     let uri: Option<Uri> = whole.parse().ok();
-    let is_usable = |uri: &Uri| {
-        matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()
-    };
+    let is_usable =
+        |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some();
     uri.filter(is_usable).ok_or_else(|| {
-        let problem = "write it as http://HOST:PORT or https://HOST:PORT, such as http://collector:4318";
+        let problem =
+            "write it as http://HOST:PORT or https://HOST:PORT, such as http://collector:4318";
         Error::value(setting, value, problem)
     })
 }
@@ -180,7 +180,11 @@ fn timeout(variables: Variables<'_>) -> Result<Duration, Error> {
     match of_traces(variables, "TIMEOUT")? {
         Some((name, value)) => match value.parse() {
             Ok(milliseconds) if milliseconds > 0 => Ok(Duration::from_millis(milliseconds)),
-            _ => Err(Error::value(&name, &value, "it is a number of milliseconds")),
+            _ => Err(Error::value(
+                &name,
+                &value,
+                "it is a number of milliseconds",
+            )),
         },
         None => Ok(TIMEOUT),
     }

@@ -50,7 +50,11 @@ mod tests {
             for _ in 0..100 {
                 let id = ids.new_trace_id();
                 let kept = sampler.should_sample(None, id, "a", &SpanKind::Internal, &[], &[]);
-                assert_eq!(kept.decision, SamplingDecision::RecordAndSample, "{ratio} {id}");
+                assert_eq!(
+                    kept.decision,
+                    SamplingDecision::RecordAndSample,
+                    "{ratio} {id}"
+                );
             }
         }
     }

@@ -144,7 +144,11 @@ impl Traces {
         FirstSpans.with_filter(first).and_then(spans)
     }
 
-    /// Adds spans and `traceparent` to the requests of a client configuration: see [`RequestTracing`].
+    /// Adds spans and `traceparent` to the requests of a client configuration.
+    ///
+    /// A request in a sampled trace has a span of its own, from the call to the head of the answer, with the attributes
+    /// of OpenTelemetry for HTTP clients. A request in any trace has the header `traceparent`. Other requests, such as
+    /// those of informers, stay as they are.
     pub fn traced(&self, client_config: ClientConfig) -> ClientConfig {
         let tracing = RequestTracing::new(&client_config.endpoint());
         client_config.layer(tracing)

@@ -9,7 +9,7 @@ use steersman_api::ClientConfig;
 use steersman_otlp::{OtlpOptions, Traces};
 use tracing_subscriber::{Layer, Registry};
 
-use super::{OtlpFlags, Service, TraceExport};
+use super::{OtlpFlags, TraceExport, TracedProgram};
 use crate::error::Error;
 
 /// The longest time of the last export.
@@ -17,7 +17,7 @@ const LAST_EXPORT: Duration = Duration::from_secs(5);
 
 pub(super) fn export(
     flags: &OtlpFlags<'_>,
-    service: &Service<'_>,
+    service: &TracedProgram<'_>,
 ) -> Result<Option<Arc<dyn TraceExport>>, Error> {
     let mut options = OtlpOptions::new(service.name);
     if let Some(version) = service.version {

@@ -1,4 +1,4 @@
-//! Words: the parts of a reconcile's span that only traces show: the events that caused it, and its end.
+//! Driver: the parts of a reconcile's span that only traces show: the events that caused it, and its end.
 //!
 //! The level of these spans is `trace`, so that logs leave them out. Without a subscriber that is interested, nothing is
 //! made.

@@ -32,15 +32,35 @@ fn the_endpoint_of_the_program_goes_before_the_variables_and_is_completed() {
     let table: [(Option<&str>, &[(&str, &str)], Option<&str>); 8] = [
         (None, &[], None),
         (Some("http://a:4318"), &[], Some("http://a:4318/v1/traces")),
-        (Some("https://a/x/"), &[(BOTH, "http://b:1")], Some("https://a/x/v1/traces")),
+        (
+            Some("https://a/x/"),
+            &[(BOTH, "http://b:1")],
+            Some("https://a/x/v1/traces"),
+        ),
         (None, &[(BOTH, "http://b:1/")], Some("http://b:1/v1/traces")),
-        (None, &[(BOTH, "http://b:1"), (TRACES, "http://c:2/as-is")], Some("http://c:2/as-is")),
+        (
+            None,
+            &[(BOTH, "http://b:1"), (TRACES, "http://c:2/as-is")],
+            Some("http://c:2/as-is"),
+        ),
         (None, &[(BOTH, " ")], None),
-        (None, &[("OTEL_TRACES_EXPORTER", "otlp")], Some("http://localhost:4318/v1/traces")),
-        (Some("http://a:1"), &[("OTEL_TRACES_EXPORTER", "none")], None),
+        (
+            None,
+            &[("OTEL_TRACES_EXPORTER", "otlp")],
+            Some("http://localhost:4318/v1/traces"),
+        ),
+        (
+            Some("http://a:1"),
+            &[("OTEL_TRACES_EXPORTER", "none")],
+            None,
+        ),
     ];
     for (given, variables, expected) in table {
-        assert_eq!(endpoint(given, variables).as_deref(), expected, "{given:?} {variables:?}");
+        assert_eq!(
+            endpoint(given, variables).as_deref(),
+            expected,
+            "{given:?} {variables:?}"
+        );
     }
     let off = [(BOTH, "http://b:1"), ("OTEL_SDK_DISABLED", "True")];
     assert_eq!(endpoint(None, &off), None);
@@ -53,7 +73,8 @@ fn the_ratio_of_the_program_goes_before_the_sampler() {
         settings.endpoint = Some("http://a:1".to_owned());
         settings.sample_ratio = given;
         let variables = [
-            ("OTEL_TRACES_SAMPLER", sampler), ("OTEL_TRACES_SAMPLER_ARG", argument),
+            ("OTEL_TRACES_SAMPLER", sampler),
+            ("OTEL_TRACES_SAMPLER_ARG", argument),
         ];
         read(&settings, &variables).unwrap().unwrap().sample_ratio
     };
@@ -69,10 +90,16 @@ fn the_ratio_of_the_program_goes_before_the_sampler() {
 fn headers_and_resource_attributes_are_decoded() {
     let variables = [
         ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://a"),
-        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20a%3Db, x-team = web"),
+        (
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "authorization=Bearer%20a%3Db, x-team = web",
+        ),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "1500"),
         ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/ca.crt"),
-        ("OTEL_RESOURCE_ATTRIBUTES", "k8s.namespace.name=web,service.name=other"),
+        (
+            "OTEL_RESOURCE_ATTRIBUTES",
+            "k8s.namespace.name=web,service.name=other",
+        ),
     ];
     let found = read(&program(), &variables).unwrap().unwrap();
     let expected = [("authorization", "Bearer a=b"), ("x-team", "web")];
@@ -99,20 +126,35 @@ fn headers_and_resource_attributes_are_decoded() {
 fn a_refused_value_names_its_variable_and_the_allowed_values() {
     const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:1");
     for (name, value, problem) in [
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318", "http://HOST:PORT"),
-        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "/v1/traces", "http://HOST:PORT"),
+        (
+            "OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318", "http://HOST:PORT",
+        ),
+        (
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            "/v1/traces",
+            "http://HOST:PORT",
+        ),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "4318"),
-        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json", "http/protobuf"),
+        (
+            "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
+            "http/json",
+            "http/protobuf",
+        ),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon", "milliseconds"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "secret", "NAME=VALUE"),
         ("OTEL_TRACES_EXPORTER", "zipkin", "otlp and none"),
-        ("OTEL_TRACES_SAMPLER", "jaeger_remote", "parentbased_traceidratio"),
+        (
+            "OTEL_TRACES_SAMPLER", "jaeger_remote", "parentbased_traceidratio",
+        ),
         ("OTEL_RESOURCE_ATTRIBUTES", "=web", "NAME=VALUE"),
     ] {
         let variables = [(name, value), ENDPOINT];
         let error = read(&program(), &variables).unwrap_err();
         assert!(error.contains(name) && error.contains(problem), "{error}");
-        assert!(!error.contains("secret"), "a header may be a credential: {error}");
+        assert!(
+            !error.contains("secret"),
+            "a header may be a credential: {error}"
+        );
     }
     let sampler = [
         ENDPOINT,
@@ -120,5 +162,8 @@ fn a_refused_value_names_its_variable_and_the_allowed_values() {
         ("OTEL_TRACES_SAMPLER_ARG", "1.5"),
     ];
     let error = read(&program(), &sampler).unwrap_err();
-    assert!(error.contains("OTEL_TRACES_SAMPLER_ARG") && error.contains("from 0 to 1"), "{error}");
+    assert!(
+        error.contains("OTEL_TRACES_SAMPLER_ARG") && error.contains("from 0 to 1"),
+        "{error}"
+    );
 }
