@@ -43,6 +43,9 @@ pub(crate) struct World {
     _subscriber: DefaultGuard,
 }
 
+/// The object whose reconcile shows that the controller runs.
+const FIRST: &str = "first-of-all";
+
 /// Reports the end of each reconcile.
 struct Reported<R> {
     inner: R,
@@ -55,7 +58,10 @@ impl<R: Reconciler> Reconciler for Reported<R> {
         context: &Context,
         request: steersman_controller::Request,
     ) -> Result<Action, Error> {
-        let ended = self.inner.reconcile(context, request).await;
+        let ended = match request.key.name() {
+            FIRST => Ok(Action::done()),
+            _ => self.inner.reconcile(context, request).await,
+        };
         let _ = self.ended.send(());
         ended
     }
@@ -76,8 +82,6 @@ impl World {
         traces: &Traces,
         reconciler: impl Reconciler,
     ) -> Self {
-        let subscriber = tracing_subscriber::registry().with(traces.layer());
-        let subscriber = tracing::subscriber::set_default(subscriber);
         let requests = ReceivedRequests::default();
         let received = Arc::clone(&requests);
         let service = server.service().map_request(move |request: Request<Body>| {
@@ -91,7 +95,7 @@ impl World {
         });
         let client_config = traces.traced(ClientConfig::in_process(service, "default"));
         let manager = Manager::builder(client_config).build().unwrap();
-        let (tell, ended) = mpsc::unbounded_channel();
+        let (tell, mut ended) = mpsc::unbounded_channel();
         let reported = Reported {
             inner: reconciler,
             ended: tell,
@@ -105,11 +109,11 @@ impl World {
             let _ = stopped.await;
         }));
         let manager = tokio::spawn(async move { running.await.unwrap() });
-        // The manager has synced its kinds, so that later objects are live events.
-        client
-            .list::<ConfigMap>(&steersman_object::ListOptions::new())
-            .await
-            .unwrap();
+        create(&client, FIRST).await;
+        timeout(LIMIT, ended.recv()).await.unwrap().unwrap();
+        // The controller runs now, so that later objects are live events, and nothing before is exported.
+        requests.lock().clear();
+        let subscriber = tracing_subscriber::registry().with(traces.layer());
         Self {
             client,
             requests,
@@ -117,16 +121,13 @@ impl World {
             ended,
             stop,
             manager,
-            _subscriber: subscriber,
+            _subscriber: tracing::subscriber::set_default(subscriber),
         }
     }
 
     /// Creates a ConfigMap and waits until `reconciles` more reconciles have ended.
     pub(crate) async fn create(&mut self, name: &str, reconciles: usize) {
-        let mut map = ConfigMap::default();
-        map.metadata.namespace = Some("default".to_owned());
-        map.metadata.name = Some(name.to_owned());
-        self.client.create(&map).await.unwrap();
+        create(&self.client, name).await;
         self.reconciled(reconciles).await;
     }
 
@@ -143,6 +144,13 @@ impl World {
         let shutdown = self.traces.shutdown(Duration::from_secs(5));
         timeout(LIMIT, shutdown).await.unwrap();
     }
+}
+
+async fn create(client: &Client, name: &str) {
+    let mut map = ConfigMap::default();
+    map.metadata.namespace = Some("default".to_owned());
+    map.metadata.name = Some(name.to_owned());
+    client.create(&map).await.unwrap();
 }
 
 pub(crate) fn key(name: &str) -> ObjectKey {
