@@ -103,7 +103,7 @@ impl LogLevel {
         let set = match traces {
             None => registry.with(layer).try_init(),
             Some(traces) => registry
-                .with(vec![layer.boxed(), traces.layer()])
+                .with(vec![traces.layer(), layer.boxed()])
                 .try_init(),
         };
         set.map_err(|error| Error::Logging(Box::new(error)))?;

@@ -1,6 +1,7 @@
 //! Machine: decides which spans and events are exported: whole traces or nothing of them.
 
 use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id};
 use tracing::subscriber::Interest;
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
@@ -30,6 +31,18 @@ pub(crate) struct SampledTraces {
 /// the later spans of the trace can be told from the first span of another trace.
 #[derive(Debug)]
 pub(crate) struct FirstSpans;
+
+/// A layer inside of [`SampledTraces`], which marks the spans of sampled traces for [`TraceParts`].
+#[derive(Debug)]
+pub(crate) struct MarkedSpans;
+
+/// The mark of a span in a sampled trace.
+struct InSampledTrace;
+
+/// A layer that disables the framework's spans about parts of a trace for all layers, unless the trace is sampled. A
+/// filter of one layer could not: the registry makes a span that only filters of layers refuse, with all its fields.
+#[derive(Debug)]
+pub(crate) struct TraceParts;
 
 impl SampleShare {
     /// Makes a share from a ratio from 0 to 1.
@@ -86,6 +99,32 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Filter<S> for SampledTraces {
 
 impl<S: Subscriber> Layer<S> for FirstSpans {}
 
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for MarkedSpans {
+    fn on_new_span(&self, _: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().insert(InSampledTrace);
+        }
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceParts {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        match is_part(metadata) {
+            true => Interest::sometimes(),
+            false => Interest::always(),
+        }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>, context: Context<'_, S>) -> bool {
+        // The innermost spans may be spans of the log only.
+        let is_sampled = || {
+            let mut spans = context.lookup_current()?.scope();
+            spans.find(|span| span.extensions().get::<InSampledTrace>().is_some())
+        };
+        !is_part(metadata) || is_sampled().is_some()
+    }
+}
+
 /// Returns whether a span may be the first span of a trace. The framework's spans about parts of a reconcile have the
 /// level `trace`, so that logs leave them out; they never begin a trace.
 pub(crate) fn begins_trace(metadata: &Metadata<'_>) -> bool {
@@ -95,8 +134,14 @@ pub(crate) fn begins_trace(metadata: &Metadata<'_>) -> bool {
 /// Returns whether a span or event is exported if its trace is sampled: the level is `info` or more severe, or it is a
 /// span of the framework.
 fn is_exported(metadata: &Metadata<'_>) -> bool {
-    *metadata.level() <= Level::INFO
-        || metadata.is_span() && metadata.target().starts_with("steersman")
+    *metadata.level() <= Level::INFO || is_part(metadata)
+}
+
+/// Returns whether a span describes a part of a trace of the framework, such as a read.
+fn is_part(metadata: &Metadata<'_>) -> bool {
+    metadata.is_span()
+        && *metadata.level() == Level::TRACE
+        && metadata.target().starts_with("steersman")
 }
 
 #[cfg(test)]

@@ -42,7 +42,8 @@ mod tests {
 
     #[test]
     fn a_sampler_of_the_same_ratio_keeps_every_made_trace() {
-        use opentelemetry::trace::{SamplingDecision, SpanKind};
+        use opentelemetry::trace::SpanKind;
+        use opentelemetry_sdk::trace::SamplingDecision;
 
         for ratio in [0.001, 0.3, 1.0] {
             let ids = SampledIds::new(SampleShare::new(ratio));

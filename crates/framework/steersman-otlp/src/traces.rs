@@ -16,7 +16,9 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::error::Error;
 use crate::exporter::{provider, tracer};
 use crate::requests::RequestTracing;
-use crate::sampling::{FirstSpans, SampleShare, SampledTraces, begins_trace};
+use crate::sampling::{
+    FirstSpans, MarkedSpans, SampleShare, SampledTraces, TraceParts, begins_trace,
+};
 use crate::settings::{GivenSettings, settings};
 
 /// The options of the export of traces. Variables of OpenTelemetry set what the options leave open.
@@ -128,7 +130,8 @@ impl Traces {
     ///
     /// It exports spans of the framework and of the program from the level `info` on, with their events. A span without
     /// a parent begins a trace, and the decision whether the trace is exported falls at once. Filters of other layers,
-    /// such as the level of the log, have no effect.
+    /// such as the level of the log, have no effect. For all layers, the framework's spans of the level `trace` exist in
+    /// sampled traces only.
     pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + 'static
     where
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
@@ -138,10 +141,14 @@ impl Traces {
             .with_location(false)
             .with_threads(false)
             .with_tracked_inactivity(false)
-            .with_target(true)
-            .with_filter(SampledTraces { share: self.share });
+            .with_target(true);
+        let share = self.share;
+        let sampled = MarkedSpans
+            .and_then(spans)
+            .with_filter(SampledTraces { share });
         let first = filter_fn(begins_trace).with_max_level_hint(LevelFilter::INFO);
-        FirstSpans.with_filter(first).and_then(spans)
+        let first = FirstSpans.with_filter(first);
+        TraceParts.and_then(first).and_then(sampled)
     }
 
     /// Adds spans and `traceparent` to the requests of a client configuration.

@@ -45,7 +45,8 @@ pub(crate) struct ReceivedSpan {
     pub(crate) attributes: BTreeMap<String, String>,
     /// The traces and spans of the links.
     pub(crate) links: Vec<(String, String)>,
-    pub(crate) events: Vec<String>,
+    /// The texts of the events, and the errors that they name.
+    pub(crate) events: Vec<(String, Option<String>)>,
     /// The number of the status in OTLP: 2 is an error.
     pub(crate) status: i32,
 }
@@ -120,7 +121,14 @@ impl ReceivedSpan {
             links: links
                 .map(|link| (hex(&link.trace_id), hex(&link.span_id)))
                 .collect(),
-            events: span.events.into_iter().map(|event| event.name).collect(),
+            events: span
+                .events
+                .into_iter()
+                .map(|event| {
+                    let error = texts(&event.attributes).remove("error");
+                    (event.name, error)
+                })
+                .collect(),
             status: span.status.unwrap_or_default().code,
         }
     }

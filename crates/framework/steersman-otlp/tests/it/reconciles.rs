@@ -1,6 +1,6 @@
 //! Tests the tree of spans of a reconcile, its attributes and links, and `traceparent` at the server.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use steersman_apiserver::ApiServer;
 use steersman_controller::{Action, Context, Error, Reconciler, Request};
 use steersman_object::ListOptions;
@@ -26,17 +26,17 @@ impl Reconciler for Greeter {
         client.get::<ConfigMap>(&request.key).await?;
         // The first read of the kind waits until its informer has synced.
         let every = ListOptions::new();
-        client.list::<Secret>(&every).await?;
-        let absent = client.live().get::<Secret>(&key("absent")).await;
+        client.list::<ServiceAccount>(&every).await?;
+        let absent = client.live().get::<ServiceAccount>(&key("absent")).await;
         assert!(absent.unwrap_err().is_not_found());
         self.server.faults().silence_watches();
-        let mut secret = Secret::default();
-        secret.metadata.namespace = Some("default".to_owned());
-        secret.metadata.name = Some("greeting".to_owned());
-        client.create(&secret).await?;
+        let mut account = ServiceAccount::default();
+        account.metadata.namespace = Some("default".to_owned());
+        account.metadata.name = Some("greeting".to_owned());
+        client.create(&account).await?;
         // The read must see the write, which the silent watch does not show before it resumes.
         let resumed = async { self.server.faults().resume_watches() };
-        let (found, _) = tokio::join!(client.list::<Secret>(&every), resumed);
+        let (found, _) = tokio::join!(client.list::<ServiceAccount>(&every), resumed);
         assert_eq!(found?.len(), 1);
         Ok(Action::done())
     }
@@ -90,7 +90,8 @@ async fn a_reconcile_is_a_trace_of_its_reads_writes_and_waits() {
     assert_eq!(
         children(&spans, reconcile),
         [
-            "read cached secrets", "read secrets", "create secrets", "read cached secrets"
+            "read cached serviceaccounts", "read serviceaccounts", "create serviceaccounts",
+            "read cached serviceaccounts"
         ]
     );
     assert_eq!(
@@ -99,21 +100,21 @@ async fn a_reconcile_is_a_trace_of_its_reads_writes_and_waits() {
     );
     let waiting = &only(&spans, "wait for own writes").parent;
     let waiting = spans.iter().find(|span| span.id == *waiting).unwrap();
-    assert_eq!(waiting.name, "read cached secrets");
+    assert_eq!(waiting.name, "read cached serviceaccounts");
 
-    let read = only(&spans, "read secrets");
+    let read = only(&spans, "read serviceaccounts");
     assert_eq!(
         (read.status, read.attribute("error.type")),
         (ERROR, Some("404"))
     );
-    let template = "/api/v1/namespaces/{namespace}/secrets";
+    let template = "/api/v1/namespaces/{namespace}/serviceaccounts";
     let get = only(&spans, &format!("GET {template}/{{name}}"));
     assert_eq!(
         (get.kind, get.status, &get.parent),
         (CLIENT, ERROR, &read.id)
     );
     assert_eq!(get.attribute("http.response.status_code"), Some("404"));
-    let write = only(&spans, "create secrets");
+    let write = only(&spans, "create serviceaccounts");
     assert_eq!(write.attribute("steersman.object.name"), Some("greeting"));
     let post = only(&spans, &format!("POST {template}"));
     assert_eq!(
@@ -136,7 +137,7 @@ async fn a_reconcile_is_a_trace_of_its_reads_writes_and_waits() {
     assert!(
         post.attribute("url.full")
             .unwrap()
-            .starts_with("/api/v1/namespaces/default/secrets")
+            .starts_with("/api/v1/namespaces/default/serviceaccounts")
     );
     for span in spans.iter().filter(|span| span.name != "watch event") {
         assert_eq!(span.trace, reconcile.trace, "{span:#?}");
@@ -237,6 +238,7 @@ async fn a_failed_reconcile_is_an_error_with_its_log_line() {
         (0, Some("1"), Some("success")),
     ];
     assert_eq!(results, expected);
-    assert_eq!(failed.events, ["reconcile failed"]);
+    let line = ("reconcile failed".to_owned(), Some("not yet".to_owned()));
+    assert_eq!(failed.events, [line]);
     assert_ne!(failed.trace, retried.trace);
 }

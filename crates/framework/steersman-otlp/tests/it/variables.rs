@@ -46,7 +46,7 @@ async fn the_variables_name_the_collector_its_headers_and_the_service() {
     };
     assert_eq!(
         (&*span.name, &span.events[..]),
-        ("work", &["visible".to_owned()][..])
+        ("work", &[("visible".to_owned(), None)][..])
     );
 }
 

@@ -103,7 +103,7 @@ impl World {
         let controller = Controller::builder::<ConfigMap>().name("greeter");
         let controller = controller.build(reported).unwrap();
         manager.add_controller(controller).unwrap();
-        let client = manager.client();
+        let client = manager.client().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let running = manager.start(Shutdown::when(async move {
             let _ = stopped.await;
