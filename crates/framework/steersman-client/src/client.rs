@@ -17,6 +17,7 @@ use std::time::Duration;
 use steersman_api::{ClientConfig, FieldValidation, Mapper};
 use steersman_cache::{Cache, Reads};
 use steersman_object::{Kind, ListOptions, Object, ObjectKey};
+use tracing::Instrument as _;
 
 use crate::consistency::ReadConsistency;
 use crate::error::{Error, absent_is_none};
@@ -404,7 +405,7 @@ impl<S> Client<S> {
                 false => Ok(waiting(read(), || cached_read_span(kind, None)).await?),
                 true => {
                     let listing = Box::pin(cached::list(&self.shared, kind, &placed, read));
-                    waiting(listing, || cached_read_span(kind, None)).await
+                    listing.instrument(cached_read_span(kind, None)).await
                 }
             }
         }
@@ -468,7 +469,7 @@ impl<S> Client<S> {
             false => Ok(waiting(read(), || cached_read_span(kind, Some(&key))).await?),
             true => {
                 let getting = cached::get(&self.shared, kind, &key, read);
-                waiting(getting, || cached_read_span(kind, Some(&key))).await
+                getting.instrument(cached_read_span(kind, Some(&key))).await
             }
         }
     }

@@ -42,7 +42,7 @@ pub(crate) fn live_read_span(kind: &Kind) -> Span {
     )
 }
 
-/// Makes the span of a read from the cache that has to wait. `key` is the key of a get, and `None` for a list.
+/// Makes the span of a read from the cache that has to wait, or to see own writes. `key` is the key of a get, and `None` for a list.
 pub(crate) fn cached_read_span(kind: &Kind, key: Option<&ObjectKey>) -> Span {
     trace_span!(
         "read",

@@ -14,7 +14,7 @@ const VALUES: u64 = 1 << 63;
 /// The share of the traces that are exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SampleShare {
-    /// The number of the 2^63 values whose traces are exported.
+    /// Traces with a value below this one are exported.
     exported: u64,
 }
 

@@ -1,3 +1,5 @@
+//! Which option or variable decides, and the errors of wrong values.
+
 use super::*;
 
 fn read(
@@ -29,7 +31,8 @@ fn the_endpoint_of_the_program_goes_before_the_variables_and_is_completed() {
         let found = read(&settings, variables).unwrap();
         found.map(|found| found.endpoint.to_string())
     };
-    let table: [(Option<&str>, &[(&str, &str)], Option<&str>); 8] = [
+    type Variables = [(&'static str, &'static str)];
+    let table: [(_, &Variables, _); 8] = [
         (None, &[], None),
         (Some("http://a:4318"), &[], Some("http://a:4318/v1/traces")),
         (

@@ -32,7 +32,7 @@ fn program(reconciled: &Arc<Notify>) -> Program {
     })
 }
 
-// The only test of this binary whose subscriber is that of the process: a process has only one.
+// A process has only one subscriber: no other test of this binary sets that of the process.
 #[tokio::test]
 async fn a_program_exports_its_traces_before_it_ends() {
     let collector = Collector::start().await;

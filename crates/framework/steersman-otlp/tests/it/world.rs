@@ -43,7 +43,7 @@ pub(crate) struct World {
     _subscriber: DefaultGuard,
 }
 
-/// The object whose reconcile shows that the controller runs.
+/// The first object. Its reconcile shows that the controller runs.
 const FIRST: &str = "first-of-all";
 
 /// Reports the end of each reconcile.
@@ -76,7 +76,7 @@ pub(crate) fn start(options: &OtlpOptions) -> Traces {
 }
 
 impl World {
-    /// Starts a manager whose controller `greeter` reconciles ConfigMaps with `reconciler`.
+    /// Starts a manager with the controller `greeter`, which reconciles ConfigMaps with `reconciler`.
     pub(crate) async fn start(
         server: &ApiServer,
         traces: &Traces,
