@@ -2,6 +2,8 @@
 
 use super::*;
 
+type VariableList = [(&'static str, &'static str)];
+
 fn read(
     given: &GivenSettings,
     variables: &[(&str, &str)],
@@ -31,8 +33,7 @@ fn the_endpoint_of_the_program_goes_before_the_variables_and_is_completed() {
         let found = read(&settings, variables).unwrap();
         found.map(|found| found.endpoint.to_string())
     };
-    type Variables = [(&'static str, &'static str)];
-    let table: [(_, &Variables, _); 8] = [
+    let table: [(_, &VariableList, _); 8] = [
         (None, &[], None),
         (Some("http://a:4318"), &[], Some("http://a:4318/v1/traces")),
         (
