@@ -24,7 +24,6 @@ use tracing_subscriber::layer::SubscriberExt as _;
 /// A request as the server received it.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedRequest {
-    pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) traceparent: Option<String>,
 }
@@ -87,7 +86,6 @@ impl World {
         let service = server.service().map_request(move |request: Request<Body>| {
             let header = request.headers().get("traceparent");
             received.lock().push(ReceivedRequest {
-                method: request.method().to_string(),
                 path: request.uri().path().to_owned(),
                 traceparent: header.map(|value| value.to_str().unwrap().to_owned()),
             });
