@@ -18,7 +18,7 @@ impl Reconciler for Idle {
 }
 
 /// More spans than the queue of the exporter holds: each reconcile has one, and one for its event.
-const RECONCILES: usize = 2_000;
+const RECONCILES: usize = 1_200;
 
 async fn reconcile_with(endpoint: String) {
     let traces = start(&OtlpOptions::new("greeter").endpoint(endpoint));
