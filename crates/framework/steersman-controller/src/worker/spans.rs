@@ -13,7 +13,8 @@ use crate::outcome::Label;
 /// Makes a span for each event that caused a reconcile, and links the current span, that of the reconcile, to them. Each
 /// event is a trace of its own, because one event causes the reconciles of several requests.
 pub(crate) fn link_events(reason: &RunReason) {
-    if !tracing::span_enabled!(Level::TRACE) {
+    // The list is checked first, because a subscriber may decide anew for each call.
+    if reason.changes().len() == 0 || !tracing::span_enabled!(Level::TRACE) {
         return;
     }
     let reconcile = Span::current();
