@@ -18,7 +18,9 @@ use crate::error::Error;
 use crate::flags::{LogFormat, SettingFlags};
 use crate::kubebuilder::KubebuilderFlags;
 use crate::log::{LogLevel, write_last_error};
+use crate::process_log::ProcessLog;
 use crate::settings::{OperatorSettings, SETTINGS, Setting};
+use crate::trace_export::{TracedProgram, export};
 
 /// The flags of an operator that has no settings of its own in the configuration file.
 ///
@@ -78,8 +80,8 @@ pub type Args = OperatorArgs<NoSettings>;
 pub struct OperatorArgs<T> {
     flags: SettingFlags,
     kubebuilder: KubebuilderFlags,
-    /// The handle of the log level, after [`init_logging`](Self::init_logging).
-    log: OnceLock<LogLevel>,
+    /// The log of the process, after [`init_logging`](Self::init_logging).
+    log: OnceLock<ProcessLog>,
     operator: PhantomData<fn() -> T>,
 }
 
@@ -113,22 +115,47 @@ impl<T: OperatorSettings> OperatorArgs<T> {
         Config::read(&flags, self.log.get().cloned(), variable)
     }
 
-    /// Sets up the log of the process: lines on standard error, with the configured level and format.
+    /// Sets up the log of the process: lines on standard error, with the configured level and format. With the feature
+    /// `otlp`, also starts the export of traces that the flags or the variables of OpenTelemetry ask for:
+    /// [`finish_traces`](Self::finish_traces) ends it.
     ///
     /// # Errors
     ///
-    /// The errors of [`config`](Self::config), and [`Error::Logging`] if the process has a subscriber already.
+    /// The errors of [`config`](Self::config), [`Error::Logging`] if the process has a subscriber already, and
+    /// [`Error::NoFeature`] or [`Error::Traces`] if traces cannot be exported.
     pub fn init_logging(&self) -> Result<LogLevel, Error> {
+        self.init_logging_of(&TracedProgram::of_binary())
+    }
+
+    fn init_logging_of(&self, service: &TracedProgram<'_>) -> Result<LogLevel, Error> {
         let config = self.config()?;
-        let level = LogLevel::init(config.log_level(), config.log_format())?;
+        let traces = export(&config.otlp(), service)?;
+        let level = LogLevel::init(config.log_level(), config.log_format(), traces.as_deref())?;
         self.warn_of_kubebuilder();
-        Ok(self.log.get_or_init(|| level).clone())
+        if let Some(traces) = &traces {
+            let (collector, sample_ratio) = (traces.collector(), traces.sample_ratio());
+            tracing::info!(collector, sample_ratio, "traces are exported");
+        }
+        let log = self.log.get_or_init(|| ProcessLog { level, traces });
+        Ok(log.level.clone())
+    }
+
+    /// Exports the last traces, within five seconds, and stops the export. Does nothing if
+    /// [`init_logging`](Self::init_logging) started none. A [`Program`](crate::Program) does this itself.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop the export.
+    pub async fn finish_traces(&self) {
+        if let Some(traces) = self.log.get().and_then(|log| log.traces.as_ref()) {
+            traces.finish().await;
+        }
     }
 
     /// Sets up the log like [`init_logging`](Self::init_logging), unless the process has a log: a process has only one,
     /// but may run several programs one after another.
-    pub(crate) fn init_or_keep_logging(&self) -> Result<(), Error> {
-        match self.init_logging() {
+    pub(crate) fn init_or_keep_logging(&self, service: &TracedProgram<'_>) -> Result<(), Error> {
+        match self.init_logging_of(service) {
             Err(Error::Logging(error)) if error.is::<TryInitError>() => {
                 self.warn_of_kubebuilder();
                 Ok(())

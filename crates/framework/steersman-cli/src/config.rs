@@ -23,7 +23,9 @@ use crate::flags::{LogFormat, SettingFlags};
 use crate::layer::{Given, defaults, layer, of_environment, of_program};
 use crate::level_route::level_route;
 use crate::log::LogLevel;
+use crate::process_log::ProcessLog;
 use crate::settings::OperatorSettings;
+use crate::trace_export::OtlpFlags;
 
 /// The configuration of an operator. The value of each setting is from the first source that has one: flag, environment
 /// variable, file, default. `T` is the type of the program's own settings in the file.
@@ -32,7 +34,7 @@ use crate::settings::OperatorSettings;
 #[derive(Debug, Clone)]
 pub struct Config<T> {
     flags: SettingFlags,
-    log: Option<LogLevel>,
+    log: Option<ProcessLog>,
     version: Option<String>,
     args: Option<OwnValues>,
     /// The program's own settings, from the key `operator` of the file.
@@ -45,7 +47,7 @@ pub(crate) type OwnValues = Arc<dyn Any + Send + Sync>;
 impl<T: OperatorSettings> Config<T> {
     pub(crate) fn read(
         flags: &SettingFlags,
-        log: Option<LogLevel>,
+        log: Option<ProcessLog>,
         variable: impl Fn(&str) -> Option<std::ffi::OsString>,
     ) -> Result<Self, Error> {
         let environment = layer(&of_environment(&variable)?)?;
@@ -125,6 +127,7 @@ fn without_empty_values(mut flags: SettingFlags) -> SettingFlags {
         &mut flags.metrics_cert_key,
         &mut flags.webhook_cert_name,
         &mut flags.webhook_cert_key,
+        &mut flags.otlp_endpoint,
     ] {
         name.take_if(|name| name.is_empty());
     }
@@ -151,7 +154,15 @@ impl<T> Config<T> {
     /// Returns the handle of the log level, if [`OperatorArgs::init_logging`](crate::OperatorArgs::init_logging) was
     /// called before the configuration was read.
     pub fn log(&self) -> Option<&LogLevel> {
-        self.log.as_ref()
+        self.log.as_ref().map(|log| &log.level)
+    }
+
+    /// Returns the settings of the export of traces.
+    pub(crate) fn otlp(&self) -> OtlpFlags<'_> {
+        OtlpFlags {
+            endpoint: self.flags.otlp_endpoint.as_deref(),
+            sample_ratio: self.flags.otlp_sample_ratio,
+        }
     }
 
     /// Returns the format of log lines.
@@ -267,6 +278,11 @@ impl<T> Config<T> {
             true => client_config,
             false => client_config.user_agent(name, self.version.as_deref().unwrap_or(FRAMEWORK)),
         };
+        let traces = self.log.as_ref().and_then(|log| log.traces.as_ref());
+        let client_config = match traces {
+            Some(traces) => traces.traced(client_config),
+            None => client_config,
+        };
         let mut builder = Manager::builder(client_config)
             .cache(self.cache_options())
             .controllers(self.controllers())
@@ -378,7 +394,7 @@ impl<T> Config<T> {
             None => server,
         };
         let server = server.debug_page(flags.debug_page.unwrap_or_default());
-        Some(match &self.log {
+        Some(match self.log() {
             Some(level) => server.route(level_route(level.clone())),
             None => server,
         })

@@ -69,6 +69,19 @@ pub enum Error {
         /// The name of the variable.
         variable: String,
     },
+    /// A setting has an effect only in programs with a feature of this crate, and the program was built without it.
+    #[error("{key} needs the feature {feature:?}: {remedy}")]
+    NoFeature {
+        /// The key of the setting.
+        key: &'static str,
+        /// The missing feature.
+        feature: &'static str,
+        /// The change that builds the program with the feature.
+        remedy: &'static str,
+    },
+    /// The export of traces cannot start.
+    #[error("traces cannot be exported")]
+    Traces(#[source] Box<dyn StdError + Send + Sync>),
     /// The process has a logger already, so that the log cannot be set up.
     #[error(
         "logging cannot be set up, because the process has a tracing subscriber already: set up one"

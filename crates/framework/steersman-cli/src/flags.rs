@@ -10,7 +10,9 @@ use steersman_serve::ListenAddress;
 
 use crate::controller_setting::{NamedSetting, parse_named};
 use crate::log_filter::{ALLOWED, log_filter};
-use crate::named_value::{parse_bool, parse_delay, parse_key, parse_namespace, parse_workers};
+use crate::named_value::{
+    parse_bool, parse_delay, parse_key, parse_namespace, parse_share, parse_workers,
+};
 
 /// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -135,6 +137,12 @@ pub(crate) struct SettingFlags {
     /// The form of log lines
     #[arg(long, value_name = "FORMAT", alias = "zap-encoder")]
     pub(crate) log_format: Option<LogFormat>,
+    /// The collector of traces, such as http://collector:4318: OTLP over HTTP, for programs with the feature otlp. Without it, the variables of OpenTelemetry name the collector
+    #[arg(long, value_name = "URL")]
+    pub(crate) otlp_endpoint: Option<String>,
+    /// The share of the traces that are exported, from 0 to 1. Without it, OTEL_TRACES_SAMPLER decides, and all traces are exported by default
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    pub(crate) otlp_sample_ratio: Option<f64>,
 }
 
 impl SettingFlags {
@@ -154,7 +162,7 @@ impl SettingFlags {
             leader_election_lease_duration, leader_election_renew_deadline,
             leader_election_retry_period, shards, shard_by, max_concurrent_reconciles,
             max_total_reconciles, reconcile_timeout, cache_sync_timeout, backoff_base, backoff_max,
-            controller, log_level, log_format,
+            controller, log_level, log_format, otlp_endpoint, otlp_sample_ratio,
         ]
     }
 }

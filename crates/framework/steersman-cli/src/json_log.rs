@@ -143,7 +143,7 @@ fn say_or_write(say: impl FnOnce(), target: &str, message: &str, fields: &[(&'st
 }
 
 /// Returns the file name of the program without its extension.
-fn program() -> &'static str {
+pub(crate) fn program() -> &'static str {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let program = std::env::args_os().next();
         let program = program.as_deref().map(Path::new).and_then(Path::file_stem);

@@ -155,6 +155,8 @@ mod tests {
             ("controller", "website.max-retries=many", "0 is no retry"),
             ("log-level", "steersman=loud", "error, warn, info"),
             ("log-level", "warning", "error, warn, info"),
+            ("otlp-sample-ratio", "1.5", "from 0 to 1"),
+            ("otlp-sample-ratio", "NaN", "from 0 to 1"),
             ("namespace", "a,B", "lower-case"),
         ] {
             let error = layer(&[given(key, value)]).unwrap_err().to_string();

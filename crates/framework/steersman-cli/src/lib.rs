@@ -30,7 +30,8 @@
 //! - `json_line` merges an event and its spans into one flat JSON object, and `json_log` writes these lines, those of
 //!   panics and the error that ends the process.
 //! - [`console`] has [`Console`], which prints the texts of a program in the form of its log.
-//! - [`log`] has [`LogLevel`], and `level_route` shows and changes the level over HTTP.
+//! - `trace_export` starts the export of traces, if the program has the feature `otlp`.
+//! - [`log`] has [`LogLevel`], `process_log` the log of a process with its traces, and `level_route` shows and changes the level over HTTP.
 //! - [`config`] has [`Config`], the result of all sources, and [`args`] the command line.
 //! - `dev_session` ends a program with `cargo steersman dev`.
 //! - [`program`] has [`Program`], a whole `main`.
@@ -47,7 +48,9 @@ mod file;
 mod json_line;
 mod json_log;
 pub mod console;
+mod trace_export;
 pub mod log;
+mod process_log;
 mod level_route;
 pub mod config;
 pub mod args;

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::flags::LogFormat;
 use crate::json_log::{JsonLog, log_last_error, log_panics};
 use crate::log_filter::{ALLOWED, log_filter};
+use crate::trace_export::TraceExport;
 
 /// The log level, which can be changed at run time. Cheap to clone; clones share the level.
 ///
@@ -90,11 +91,21 @@ impl LogLevel {
         Ok(())
     }
 
-    pub(crate) fn init(level: &str, format: LogFormat) -> Result<Self, Error> {
+    /// Sets the subscriber of the process, with the layer of an export of traces if there is one.
+    pub(crate) fn init(
+        level: &str,
+        format: LogFormat,
+        traces: Option<&dyn TraceExport>,
+    ) -> Result<Self, Error> {
         let (level, layer) =
             Self::layer(level, format).map_err(|error| Error::Logging(Box::new(error)))?;
-        let subscriber = tracing_subscriber::registry().with(layer);
-        let set = subscriber.try_init();
+        let registry = tracing_subscriber::registry();
+        let set = match traces {
+            None => registry.with(layer).try_init(),
+            Some(traces) => registry
+                .with(vec![traces.layer(), layer.boxed()])
+                .try_init(),
+        };
         set.map_err(|error| Error::Logging(Box::new(error)))?;
         if format == LogFormat::Json {
             log_panics();

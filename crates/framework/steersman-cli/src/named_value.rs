@@ -1,4 +1,4 @@
-//! Words: parses booleans, numbers, delays, namespaces and object keys in the notation of flags.
+//! Words: parses booleans, numbers, shares, delays, namespaces and object keys in the notation of flags.
 
 use std::time::Duration;
 
@@ -54,6 +54,12 @@ pub(crate) fn parse_workers(text: &str) -> Result<usize, String> {
         Ok(0) | Err(_) => Err("the number is at least 1".to_owned()),
         Ok(workers) => Ok(workers),
     }
+}
+
+pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.trim().parse().ok();
+    let share = share.filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "a share is a number from 0 to 1, such as 0.01".to_owned())
 }
 
 pub(crate) fn parse_delay(text: &str) -> Result<Duration, String> {

@@ -29,6 +29,7 @@ use crate::error::Error;
 use crate::flags::LogFormat;
 use crate::json_log::log_last_error;
 use crate::settings::OperatorSettings;
+use crate::trace_export::TracedProgram;
 
 /// An operator as a program. It reads flags, environment variables and a configuration file, sets up the log, connects,
 /// builds a manager, and runs it until SIGTERM or ctrl-c.
@@ -271,7 +272,18 @@ impl<T: OperatorSettings> Program<T> {
             let _ = writeln!(std::io::stdout(), "{}", serde_json::json!(description));
             return Ok(());
         }
-        args.operator.init_or_keep_logging()?;
+        let service = TracedProgram {
+            name: self.name,
+            version: Some(self.version),
+        };
+        args.operator.init_or_keep_logging(&service)?;
+        let operator = args.operator.clone();
+        let ended = self.run_operator(args, shutdown).await;
+        operator.finish_traces().await;
+        ended
+    }
+
+    async fn run_operator(self, args: ProgramArgs<T>, shutdown: Shutdown) -> Result<(), Error> {
         let config = args.operator.config()?.version(self.version);
         let config = config.with_args(args.own.clone());
         let client_config = config.connect().await.map_err(|error| match error {

@@ -75,6 +75,8 @@ pub const SETTINGS: &[Setting] = &[
     setting("controller", None, CONTROLLERS),
     setting("log-level", Some("info"), LOGGING),
     setting("log-format", Some("human"), LOGGING),
+    setting("otlp-endpoint", None, TRACES),
+    setting("otlp-sample-ratio", None, TRACES),
 ];
 
 const CLUSTER: &str = "Cluster";
@@ -83,6 +85,7 @@ const ELECTION: &str = "Leader election";
 const SHARDS: &str = "Shards";
 const CONTROLLERS: &str = "Controllers";
 const LOGGING: &str = "Logging";
+const TRACES: &str = "Traces";
 
 /// The prefix of all environment variables.
 const PREFIX: &str = "STEERSMAN_";

@@ -17,6 +17,7 @@ use std::time::Duration;
 use steersman_api::{ClientConfig, FieldValidation, Mapper};
 use steersman_cache::{Cache, Reads};
 use steersman_object::{Kind, ListOptions, Object, ObjectKey};
+use tracing::Instrument as _;
 
 use crate::consistency::ReadConsistency;
 use crate::error::{Error, absent_is_none};
@@ -28,6 +29,7 @@ use crate::read::cached;
 use crate::read::live::{self, Live};
 use crate::shared::SharedClient;
 use crate::wait_observer::WaitObserver;
+use crate::spans::{cached_read_span, waiting};
 use crate::write::{RequestId, WriteObserver};
 use status::StatusClient;
 use subresource::Subresource;
@@ -417,8 +419,11 @@ impl<S> Client<S> {
             let namespace = placed.selected_namespace();
             let namespace = namespace.filter(|_| kind.is_namespaced());
             match self.shared.owes(kind, Read::List(namespace)) {
-                false => Ok(read().await?),
-                true => Box::pin(cached::list(&self.shared, kind, &placed, read)).await,
+                false => Ok(waiting(read(), || cached_read_span(kind, None)).await?),
+                true => {
+                    let listing = Box::pin(cached::list(&self.shared, kind, &placed, read));
+                    listing.instrument(cached_read_span(kind, None)).await
+                }
             }
         }
     }
@@ -478,8 +483,11 @@ impl<S> Client<S> {
         let key = self.shared.options().key_in_namespace(kind, key)?;
         let read = || reads.get_at(&key, caller);
         match self.shared.owes(kind, Read::Object(&key.placed(kind))) {
-            false => Ok(read().await?),
-            true => cached::get(&self.shared, kind, &key, read).await,
+            false => Ok(waiting(read(), || cached_read_span(kind, Some(&key))).await?),
+            true => {
+                let getting = cached::get(&self.shared, kind, &key, read);
+                getting.instrument(cached_read_span(kind, Some(&key))).await
+            }
         }
     }
 

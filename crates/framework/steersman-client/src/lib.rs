@@ -68,6 +68,7 @@
 //!   of an apply, and reads the conflicts of a refused one; `patch::extract` finds the fields that one manager owns.
 //!   `patch::status_field` finds out whether a type has a status.
 //! - `applied` remembers the last apply of each field manager to each object.
+//! - `spans` makes the spans of reads, writes and waits for traces.
 //! - `own_writes` has the writes that the cache has not seen yet: `own_writes::unseen_writes` decides what a read must
 //!   see, `own_writes::write_tracker` records the writes and lets reads wait for them, and
 //!   `own_writes::unseen_writes::kept_answer` keeps the server's answers to writes, which a get returns instead of
@@ -100,6 +101,7 @@ pub mod kinds;
 mod namespace;
 mod patch;
 mod applied;
+mod spans;
 mod own_writes;
 pub mod owner;
 pub mod finalizer;

@@ -19,6 +19,7 @@ use crate::consistency::ReadConsistency;
 use crate::options::ClientOptions;
 use crate::own_writes::unseen_writes::WriterHash;
 use crate::own_writes::write_tracker::WriteTracker;
+use crate::spans::{live_read_span, pause_span, record, write_span};
 use crate::wait_observer::{ClientWait, WaitCause};
 use crate::write::outcome::{Repeats, outcome};
 use crate::write::{RequestId, Write, WriteObserver};
@@ -115,6 +116,20 @@ impl RequestSender {
         request: PreparedRequest<T>,
         version: Option<ResourceVersion>,
     ) -> Result<Answer<T>, Error> {
+        let span = write_span(kind, request.request_info());
+        let sending = self.repeated(kind, request, version);
+        let answer = sending.instrument(span.clone()).await;
+        record(&span, answer.as_ref().err());
+        answer
+    }
+
+    /// Sends a write, and repeats it if the server names a time (`Retry-After`).
+    async fn repeated<T: Send + 'static>(
+        &self,
+        kind: &Kind,
+        request: PreparedRequest<T>,
+        version: Option<ResourceVersion>,
+    ) -> Result<Answer<T>, Error> {
         let mut repeats = Repeats::default();
         loop {
             let write = self.describe(kind, &request, version.clone());
@@ -133,7 +148,8 @@ impl RequestSender {
         kind: &Kind,
         ask: impl Fn() -> F,
     ) -> Result<T, Error> {
-        let reading = async {
+        let span = live_read_span(kind);
+        let asking = async {
             let mut repeats = Repeats::default();
             loop {
                 match ask().await {
@@ -142,7 +158,10 @@ impl RequestSender {
                 }
             }
         };
-        self.observed(WaitCause::LiveRead, kind, reading).await
+        let reading = asking.instrument(span.clone());
+        let answer = self.observed(WaitCause::LiveRead, kind, reading).await;
+        record(&span, answer.as_ref().err());
+        answer
     }
 
     /// Waits for a future, and reports the wait to the observer, if there is one.
@@ -261,13 +280,13 @@ impl RequestSender {
         if let (Some(metrics), Some(code)) = (&self.options.metrics, error.code()) {
             metrics.repeated(code, method.unwrap_or("GET"), &self.host, wait);
         }
+        let pausing = sleep(wait).instrument(pause_span(wait, error.code()));
         match method {
             Some(_) => {
-                self.observed(WaitCause::RetryAfter, kind, sleep(wait))
-                    .await;
+                self.observed(WaitCause::RetryAfter, kind, pausing).await;
             }
             // The pauses of a read are part of its wait.
-            None => sleep(wait).await,
+            None => pausing.await,
         }
         Ok(())
     }

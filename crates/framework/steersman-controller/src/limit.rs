@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::channel::oneshot;
 use parking_lot::Mutex;
@@ -60,7 +61,10 @@ pub(crate) struct LimitUser {
 
 /// The right to run one reconcile. Dropping the permit returns it to the limit.
 #[must_use = "dropping a permit returns it"]
-pub(crate) struct Permit(Arc<LimitShared>);
+pub(crate) struct Permit {
+    shared: Arc<LimitShared>,
+    waited: Duration,
+}
 
 /// A worker that waits for a permit. Dropping the value ends the wait.
 struct Waiter<'a> {
@@ -124,8 +128,8 @@ impl LimitUser {
             let mut state = shared.state.lock();
             let Some(number) = state.turns.handle_ask(self.number) else {
                 drop(state);
-                self.metrics.waited(std::time::Duration::ZERO);
-                return Permit(Arc::clone(shared));
+                self.metrics.waited(Duration::ZERO);
+                return Permit::new(shared, Duration::ZERO);
             };
             let (wake, woken) = oneshot::channel();
             state.waiters.insert(number, wake);
@@ -135,18 +139,19 @@ impl LimitUser {
         let start = Instant::now();
         // Receiving cannot fail: `waiters` holds the sender until the permit is granted.
         let _ = woken.await;
-        self.metrics.waited(start.elapsed());
+        let waited = start.elapsed();
+        self.metrics.waited(waited);
         // `granted` turns the waiter into a `Permit` without dropping the waiter: the drop would return the granted
         // permit.
-        waiter.granted()
+        waiter.granted(waited)
     }
 }
 
 // === impl Waiter ===
 
 impl Waiter<'_> {
-    fn granted(self) -> Permit {
-        let permit = Permit(Arc::clone(&self.user.limit.shared));
+    fn granted(self, waited: Duration) -> Permit {
+        let permit = Permit::new(&self.user.limit.shared, waited);
         self.user.metrics.waiting.dec();
         std::mem::forget(self);
         permit
@@ -163,16 +168,30 @@ impl Drop for Waiter<'_> {
             state.turns.handle_leave(self.user.number, self.number)
         };
         if !left {
-            drop(Permit(Arc::clone(shared)));
+            drop(Permit::new(shared, Duration::ZERO));
         }
     }
 }
 
 // === impl Permit ===
 
+impl Permit {
+    fn new(shared: &Arc<LimitShared>, waited: Duration) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            waited,
+        }
+    }
+
+    /// Returns the time that the worker waited for the permit.
+    pub(crate) fn waited(&self) -> Duration {
+        self.waited
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut state = self.0.state.lock();
+        let mut state = self.shared.state.lock();
         let next = state.turns.handle_return();
         let wake = next.and_then(|number| state.waiters.remove(&number));
         drop(state);

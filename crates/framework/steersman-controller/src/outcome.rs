@@ -33,6 +33,17 @@ pub(crate) enum Label {
     RequeueAfter,
 }
 
+impl Label {
+    /// Returns the label as the metrics have it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Error => "error",
+            Self::RequeueAfter => "requeue_after",
+        }
+    }
+}
+
 /// Decides whether and when a request runs again. `now` is called only if the action names a time of day.
 pub(crate) fn outcome(
     result: &Result<Action, Error>,

@@ -5,6 +5,7 @@ pub(crate) mod kept;
 pub(crate) mod reconcile_groups;
 pub(crate) mod recent_reconciles;
 pub(crate) mod sharded_requests;
+mod spans;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,6 +21,7 @@ use steersman_shards::ShardPermit;
 use steersman_workqueue::{Causes, Queue, ShutDown, Ticket, Verdict};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
 use crate::action::Action;
@@ -33,13 +35,14 @@ use crate::journal::recent::ReconcileResult;
 use crate::limit::{LimitUser, Permit};
 use crate::metrics::Metrics;
 use crate::options::ResolvedSettings;
-use crate::outcome::{RunLimits, outcome};
+use crate::outcome::{Label, RunLimits, outcome};
 use crate::reconcile::{BoxReconciler, Reconciler};
 use crate::request::{ClusterName, RequestKey, requested_object};
 use crate::worker::hooks::Hooks;
 use crate::worker::kept::Kept;
 use crate::worker::recent_reconciles::RecentReconciles;
 use crate::worker::sharded_requests::{Admission, ShardedRequests};
+use crate::worker::spans::{link_events, record_end};
 
 /// The parts that the workers of one controller share.
 pub(crate) struct Work<R: RequestKey> {
@@ -79,8 +82,11 @@ impl<R: RequestKey> Worker<R> {
     /// Takes requests and reconciles them, until the queue is shut down.
     pub(crate) async fn run(mut self) {
         while let Ok((ticket, permit)) = self.next().await {
+            let permit_wait = permit.as_ref().map(Permit::waited);
             // CTRL-8: a panic outside the reconciler drops the ticket, which counts as a failure of this request alone.
-            let worked = AssertUnwindSafe(self.handle(ticket)).catch_unwind().await;
+            let worked = AssertUnwindSafe(self.handle(ticket, permit_wait))
+                .catch_unwind()
+                .await;
             if let Err(payload) = worked {
                 self.work.metrics.panicked();
                 tracing::error!(
@@ -108,7 +114,7 @@ impl<R: RequestKey> Worker<R> {
         }
     }
 
-    async fn handle(&mut self, ticket: Ticket<R>) {
+    async fn handle(&mut self, ticket: Ticket<R>, permit_wait: Option<Duration>) {
         // The permit is dropped last: the slot goes to no other replica before (SHARD-1).
         let permit = match self.work.shards.admit(ticket.key()) {
             Admission::Reconcile(permit) => permit,
@@ -145,6 +151,7 @@ impl<R: RequestKey> Worker<R> {
         let start = Instant::now();
         async {
             tracing::debug!(reason = %self.context.reason(), "reconcile begins");
+            link_events(self.context.reason());
             let result = self.reconcile_with(permit.as_ref(), ticket.key()).await;
             let Some(result) = result else {
                 // The object is reconciled again when this replica may work: that is no failure.
@@ -157,7 +164,8 @@ impl<R: RequestKey> Worker<R> {
             };
             let time = start.elapsed();
             self.report(ticket.key(), &result).await;
-            self.finish(ticket, &result, time);
+            let (attempt, label) = (ticket.attempts(), self.finish(ticket, &result, time));
+            record_end(attempt, label, permit_wait);
             let no_result = result.as_ref().err().and_then(|error| error.downcast_ref());
             let is_dropped = matches!(no_result, Some(NoResult::TimedOut));
             // SHARD-1: a write of a reconcile that was dropped may still be in flight.
@@ -195,7 +203,10 @@ impl<R: RequestKey> Worker<R> {
             namespace = key.and_then(|key| key.namespace()),
             name = key.map(|key| key.name()),
             request = other,
-            reconcileID = reconcile_id
+            reconcileID = reconcile_id,
+            attempt = Empty,
+            result = Empty,
+            permitWait = Empty,
         )
     }
 
@@ -297,7 +308,13 @@ impl<R: RequestKey> Worker<R> {
         }
     }
 
-    fn finish(&self, mut ticket: Ticket<R>, result: &Result<Action, Error>, time: Duration) {
+    /// Ends the ticket as the result asks, and returns the label of the result.
+    fn finish(
+        &self,
+        mut ticket: Ticket<R>,
+        result: &Result<Action, Error>,
+        time: Duration,
+    ) -> Label {
         let attempt = ticket.attempts();
         let limits = self.limits(ticket.key());
         let outcome = outcome(result, limits, || self.context.now());
@@ -335,6 +352,7 @@ impl<R: RequestKey> Worker<R> {
             next_in,
             steps: steps.unwrap_or_default(),
         });
+        outcome.label
     }
 }
 

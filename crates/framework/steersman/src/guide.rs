@@ -22,14 +22,15 @@
 //! 18. [`certificates`]: certificates of webhooks, from files or from the operator itself.
 //! 19. [`versions`]: conversions between the versions of a kind.
 //! 20. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
-//! 21. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
-//! 22. [`api_server`]: the embedded API server.
-//! 23. [`faults`]: failures on demand.
-//! 24. [`simulator`]: the controllers, scheduler and kubelets that it stands in for.
-//! 25. [`testing`]: tests of whole operators, in milliseconds.
-//! 26. [`exploring`]: crashes, lost answers and old states at each request of an operator.
-//! 27. [`troubleshooting`]: error messages, their causes and the remedy.
-//! 28. [`coming_from_kube_rs`], [`coming_from_controller_runtime`] and [`coming_from_josdk`]: names side by side.
+//! 21. `traces`: the inside of reconciles, exported over OTLP (feature `cli`).
+//! 22. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
+//! 23. [`api_server`]: the embedded API server.
+//! 24. [`faults`]: failures on demand.
+//! 25. [`simulator`]: the controllers, scheduler and kubelets that it stands in for.
+//! 26. [`testing`]: tests of whole operators, in milliseconds.
+//! 27. [`exploring`]: crashes, lost answers and old states at each request of an operator.
+//! 28. [`troubleshooting`]: error messages, their causes and the remedy.
+//! 29. [`coming_from_kube_rs`], [`coming_from_controller_runtime`] and [`coming_from_josdk`]: names side by side.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -54,6 +55,7 @@ macro_rules! page {
         #[doc = "[versions]: crate::guide::versions"]
         #[doc = "[probes-and-metrics]: crate::guide::probes_and_metrics"]
         #[doc = "[debug-page]: crate::guide::debug_page"]
+        #[doc = "[traces]: crate::guide::traces"]
         #[doc = "[events]: crate::guide::events"]
         #[doc = "[leader-election]: crate::guide::leader_election"]
         #[doc = "[sharing-the-work]: crate::guide::sharing_the_work"]
@@ -91,6 +93,8 @@ page!(certificates, "../guide/certificates.md");
 page!(versions, "../guide/versions.md");
 page!(probes_and_metrics, "../guide/probes-and-metrics.md");
 page!(debug_page, "../guide/debug-page.md");
+#[cfg(feature = "cli")]
+page!(traces, "../guide/traces.md");
 page!(events, "../guide/events.md");
 page!(leader_election, "../guide/leader-election.md");
 page!(sharing_the_work, "../guide/sharing-the-work.md");

@@ -78,7 +78,7 @@
 //! [`desired`], [`workqueue`], [`controller`], [`events`], [`lease`], [`shards`],
 //! [`serve`], [`webhook`], [`crds`], [`manager`].
 //! The feature `cli` adds the module `cli`: flags, environment variables, a configuration file and logging for the
-//! `main` of an operator. This crate has no behaviour of its own; [`guide`] is the users' guide.
+//! `main` of an operator, and the feature `otlp` the export of traces. This crate has no behaviour of its own; [`guide`] is the users' guide.
 #![doc = include_str!("guide/derive.md")]
 
 // The name of this crate in the output of macros, for the tests of the guide.
@@ -100,6 +100,8 @@ pub use steersman_informer as informer;
 pub use steersman_lease as lease;
 pub use steersman_manager as manager;
 pub use steersman_object as object;
+#[cfg(feature = "otlp")]
+pub use steersman_otlp as otlp;
 pub use steersman_serve as serve;
 pub use steersman_shards as shards;
 pub use steersman_webhook as webhook;

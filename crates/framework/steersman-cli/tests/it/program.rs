@@ -358,3 +358,24 @@ async fn help_begins_with_the_programs_description_and_lists_its_own_flags() {
     assert_eq!(seen(&words[..3]).await, "example.com");
     serving.stop().await;
 }
+
+// The workspace as a whole has the feature, so the step `features` of `.ci/run` runs this test.
+#[cfg(not(feature = "otlp"))]
+#[tokio::test]
+async fn without_the_feature_the_flags_of_traces_are_errors_that_name_it() {
+    for flag in [
+        "--otlp-endpoint=http://collector:4318",
+        "--otlp-sample-ratio=0.5",
+    ] {
+        let stopped = Shutdown::when(ready(()));
+        let error = program()
+            .run_with(["sites", flag], stopped)
+            .await
+            .unwrap_err();
+        let (key, text) = (&flag[2..15], report(&error).to_string());
+        assert!(matches!(error, ProgramError::NoFeature { .. }), "{text}");
+        for part in [key, "\"otlp\"", "Cargo.toml"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}

@@ -5,10 +5,12 @@ use std::time::Duration;
 use steersman_cache::internal::CacheInternals as _;
 use steersman_object::{Gvk, Kind, ResourceVersion};
 use tokio::time::{Instant, timeout};
+use tracing::Instrument as _;
 
 use super::{WriteTracker, is_stuck};
 use crate::options::ClientOptions;
 use crate::own_writes::unseen_writes::{Note, Read};
+use crate::spans::own_writes_span;
 
 pub(crate) enum WaitOutcome {
     /// The cache shows every write that the read must see. The listed objects are absent from the server and from the
@@ -42,11 +44,23 @@ impl WriteTracker {
         options: &ClientOptions,
         kind: &Kind,
         read: Read<'_>,
-        mut notes: Vec<Note>,
+        notes: Vec<Note>,
     ) -> WaitOutcome {
         if notes.is_empty() {
             return WaitOutcome::Cache(Vec::new());
         }
+        let span = own_writes_span(kind, notes.len());
+        let waiting = self.wait_for(options, kind, read, notes);
+        waiting.instrument(span).await
+    }
+
+    async fn wait_for(
+        &self,
+        options: &ClientOptions,
+        kind: &Kind,
+        read: Read<'_>,
+        mut notes: Vec<Note>,
+    ) -> WaitOutcome {
         let started = Instant::now();
         let most = options.own_write_wait;
         let settled = loop {
