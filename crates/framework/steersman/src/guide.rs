@@ -23,13 +23,14 @@
 //! 19. [`versions`]: conversions between the versions of a kind.
 //! 20. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
 //! 21. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
-//! 22. [`api_server`]: the embedded API server.
-//! 23. [`faults`]: failures on demand.
-//! 24. [`simulator`]: the controllers, scheduler and kubelets that it stands in for.
-//! 25. [`testing`]: tests of whole operators, in milliseconds.
-//! 26. [`exploring`]: crashes, lost answers and old states at each request of an operator.
-//! 27. [`troubleshooting`]: error messages, their causes and the remedy.
-//! 28. [`coming_from_kube_rs`], [`coming_from_controller_runtime`] and [`coming_from_josdk`]: names side by side.
+//! 22. [`alerts`]: what each alert means, and what to do.
+//! 23. [`api_server`]: the embedded API server.
+//! 24. [`faults`]: failures on demand.
+//! 25. [`simulator`]: the controllers, scheduler and kubelets that it stands in for.
+//! 26. [`testing`]: tests of whole operators, in milliseconds.
+//! 27. [`exploring`]: crashes, lost answers and old states at each request of an operator.
+//! 28. [`troubleshooting`]: error messages, their causes and the remedy.
+//! 29. [`coming_from_kube_rs`], [`coming_from_controller_runtime`] and [`coming_from_josdk`]: names side by side.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -57,6 +58,7 @@ macro_rules! page {
         #[doc = "[leader-election]: crate::guide::leader_election"]
         #[doc = "[sharing-the-work]: crate::guide::sharing_the_work"]
         #[doc = "[production]: crate::guide::production"]
+        #[doc = "[alerts]: crate::guide::alerts"]
         #[doc = "[api-server]: crate::guide::api_server"]
         #[doc = "[faults]: crate::guide::faults"]
         #[doc = "[simulator]: crate::guide::simulator"]
@@ -94,6 +96,7 @@ page!(leader_election, "../guide/leader-election.md");
 page!(sharing_the_work, "../guide/sharing-the-work.md");
 #[cfg(feature = "cli")]
 page!(production, "../guide/production.md");
+page!(alerts, "../guide/alerts.md");
 page!(api_server, "../guide/api-server.md");
 page!(faults, "../guide/faults.md");
 page!(simulator, "../guide/simulator.md");

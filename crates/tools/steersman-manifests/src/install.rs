@@ -46,6 +46,7 @@ pub(crate) fn default_kustomization(operator: &Operator, config: &Files) -> File
         ("webhook", true),
         ("network-policy", options.network_policy),
         ("prometheus", options.prometheus),
+        ("grafana", options.grafana_namespace.is_some()),
     ];
     let has = |folder: &str| config.contains_key(&format!("config/{folder}/kustomization.yaml"));
     let chosen = folders.iter().filter(|(folder, on)| *on && has(folder));

@@ -15,3 +15,4 @@ mod sites;
 mod own_role;
 mod cert_manager;
 mod printer_columns;
+mod monitoring;
