@@ -268,3 +268,22 @@ fn options_are_read_with_their_defaults() {
     assert_eq!(options, expected);
     assert!(serde_saphyr::from_str::<Options>("netpol: true\n").is_err());
 }
+
+#[test]
+fn the_account_of_prometheus_has_a_namespace_and_a_name() {
+    let of = |account: &str| {
+        let options = Options {
+            prometheus_account: Some(account.to_owned()),
+            ..Options::default()
+        };
+        Manifests::new(&simple(), &RuleList::default(), &options)
+    };
+    for account in [
+        "prometheus-k8s", "monitoring/", "/a", "a/b/c", "A/b", "a/b c",
+    ] {
+        let problem = of(account).unwrap_err().to_string();
+        let start = format!("the option prometheus-account is {account:?}: write it as");
+        assert!(problem.starts_with(&start), "{problem}");
+    }
+    assert!(of("monitoring/prometheus.example").is_ok());
+}

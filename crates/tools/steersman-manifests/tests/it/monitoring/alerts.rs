@@ -42,7 +42,7 @@ const CAUSES: &[(&str, &str, &str, f64, f64)] = &[
     (
         "ReconcilesFail",
         "controller_runtime_reconcile_errors_total",
-        "",
+        "controller=configmap",
         0.0,
         0.001,
     ),
@@ -88,7 +88,7 @@ const CAUSES: &[(&str, &str, &str, f64, f64)] = &[
         1.0,
         0.0,
     ),
-    ("QueueGrows", "workqueue_depth", "priority=0", 101.0, 0.0),
+    ("QueueGrows", "workqueue_depth", "", 101.0, 0.0),
     (
         "WorkersBusy",
         "controller_runtime_active_workers",

@@ -12,7 +12,7 @@ use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
 use steersman_api::AnyCertificate;
 use steersman_cli::Program;
-use steersman_client::Client;
+use steersman_client::{Client, ListOptions};
 use steersman_controller::handler::{mapped, mapped_async};
 use steersman_controller::{
     Action, Context, Controller, Error, Reconciler, Request, Watch, predicate,
@@ -22,7 +22,7 @@ use steersman_manager::Shutdown;
 use steersman_manifests::{Manifests, Options, RuleList};
 use steersman_object::ObjectKey;
 use steersman_testenv::apiserver::ApiServer;
-use steersman_testenv::apiserver::auth::User;
+use steersman_testenv::apiserver::auth::{Authorization, User};
 use steersman_testenv::apiserver::faults::{Answer, FaultSpec, Verb};
 use steersman_testenv::{TestEnv, eventually_within};
 use steersman_webhook::{AdmissionContext, Defaulter, Refusal, Validator};
@@ -33,7 +33,7 @@ use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
 
 use super::exposition::Exposition;
-use crate::install::{ACCOUNT, apply, documents, enforcing, free_address};
+use crate::install::{ACCOUNT, apply, documents, free_address};
 
 /// Two scrapes of one replica.
 pub(crate) struct Recording {
@@ -72,7 +72,7 @@ impl Reconciler for Named {
                 };
                 client.modify(&map, count).await?;
                 // Waits until the cache shows the write.
-                client.get::<ConfigMap>(&request.key).await?;
+                client.list::<ConfigMap>(&ListOptions::new()).await?;
                 Ok(Action::done())
             }
         }
@@ -141,11 +141,16 @@ pub(crate) fn program() -> Program {
         })
         .setup(|manager, _| {
             let keys = |_: &Service| Vec::<ObjectKey>::new();
-            let panics = predicate::object(|service: &Service| -> bool {
-                panic!("the predicate panics for {:?}", service.metadata.name)
+            let panics = predicate::object(|service: &Service| {
+                let name = service.metadata.name.as_deref();
+                assert_ne!(name, Some("lost"), "the predicate panics");
+                true
             });
-            let fails = |_: Client, _: Arc<Endpoints>| async {
-                Err::<Vec<ObjectKey>, _>(Error::msg("the handler fails"))
+            let fails = |_: Client, endpoints: Arc<Endpoints>| async move {
+                match endpoints.metadata.name.as_deref() {
+                    Some("lost") => Err(Error::msg("the handler fails")),
+                    _ => Ok(Vec::<ObjectKey>::new()),
+                }
             };
             let controller = Controller::builder::<ConfigMap>()
                 .owns::<ConfigMap>()
@@ -165,57 +170,53 @@ fn recorded<F: Future<Output = Recording>>(run: fn() -> F) -> Recording {
 }
 
 async fn healthy() -> Recording {
-    let running = Running::start("--leader-elect", |_| {}).await;
+    let running = Running::start("--leader-elect", |_, _| {}).await;
     let before = running
         .until("Secrets are reconciled", has_reconciled("secret"))
         .await;
-    running
-        .create("ConfigMap", "works", &json!({}))
-        .await
-        .unwrap();
+    running.create_first().await;
     running.record(before, has_reconciled("configmap")).await
 }
 
 async fn sharded() -> Recording {
-    let running = Running::start("--shards", |_| {}).await;
+    let running = Running::start("--shards", |_, _| {}).await;
     let before = running.until("it has a part", |scrape| {
-        sum(scrape, "steersman_shard_slots", "") > 255.0
+        sum(scrape, "steersman_shard_slots") > 255.0
     });
     let before = before.await;
-    running
-        .create("ConfigMap", "works", &json!({}))
-        .await
-        .unwrap();
+    running.create_first().await;
     running.record(before, has_reconciled("configmap")).await
 }
 
 async fn troubled() -> Recording {
-    let running = Running::start("--leader-elect", |objects| {
+    let running = Running::start("--leader-elect", |server, objects| {
+        for (verb, resource, answer) in [
+            (Verb::Create, "customresourcedefinitions", Answer::code(500)),
+            (Verb::Patch, "customresourcedefinitions", Answer::code(500)),
+            (Verb::Patch, "configmaps", Answer::code(429).retry_after(1)),
+        ] {
+            let fault = FaultSpec::from(answer.times(1))
+                .verb(verb)
+                .resource(resource);
+            server.faults().add(fault).unwrap().keep();
+        }
         let roles = objects
             .iter_mut()
             .filter(|object| object["metadata"]["name"] == "sites");
-        for rule in roles
-            .filter_map(|role| role.get_mut("rules")?.as_array_mut())
-            .flatten()
-        {
-            let resources = rule["resources"].as_array_mut();
-            resources
-                .into_iter()
-                .for_each(|resources| resources.retain(|one| one != "secrets"));
+        for rules in roles.filter_map(|role| role.get_mut("rules")?.as_array_mut()) {
+            for rule in &mut *rules {
+                if let Some(resources) = rule["resources"].as_array_mut() {
+                    resources.retain(|resource| resource != "secrets");
+                }
+            }
+            rules.retain(|rule| rule["resources"] != json!([]));
         }
     })
     .await;
-    let faults = running.server.faults();
-    let busy = FaultSpec::from(Answer::code(429).retry_after(1).times(1));
-    let busy = faults
-        .add(busy.verb(Verb::Patch).resource("configmaps"))
-        .unwrap();
-    let before = running.until("the webhooks have a certificate", |scrape| {
-        sum(scrape, "controller_runtime_webhook_requests_in_flight", "") >= 0.0
-            && scrape.labels("steersman_controller_waiting").is_some()
-    });
-    let before = before.await;
-    for name in ["works", "fails", "fails-for-good", "panics"] {
+    let waits = |scrape: &Exposition| scrape.labels("steersman_controller_waiting").is_some();
+    let before = running.until("a controller waits", waits).await;
+    running.create_first().await;
+    for name in ["fails", "fails-for-good", "panics"] {
         running.create("ConfigMap", name, &json!({})).await.unwrap();
     }
     for label in ["refused", "panics"] {
@@ -227,29 +228,29 @@ async fn troubled() -> Recording {
     for kind in ["Service", "Endpoints"] {
         running.create(kind, "lost", &json!({})).await.unwrap();
     }
-    let recording = running.record(before, |scrape| {
-        sum(scrape, "controller_runtime_reconcile_panics_total", "") > 0.0
-            && sum(
-                scrape,
-                "controller_runtime_terminal_reconcile_errors_total",
-                "",
-            ) > 0.0
-            && sum(scrape, "steersman_controller_handler_panics_total", "") > 0.0
-            && sum(scrape, "steersman_controller_handler_errors_total", "") > 0.0
-            && sum(scrape, "rest_client_request_retries_total", "") > 0.0
-            && has_reconciled("configmap")(scrape)
-    });
-    let recording = recording.await;
-    drop(busy);
-    recording
+    let grown = [
+        "controller_runtime_reconcile_panics_total",
+        "controller_runtime_terminal_reconcile_errors_total",
+        "rest_client_request_retries_total",
+        "steersman_controller_handler_errors_total",
+        "steersman_controller_handler_panics_total",
+        "steersman_definition_errors_total",
+        "steersman_informer_last_bookmark_age_seconds",
+        "steersman_own_write_wait_seconds_count",
+    ];
+    let fails = |scrape: &Exposition| {
+        let errors = sum(scrape, "controller_runtime_reconcile_errors_total");
+        errors > 0.6 * sum(scrape, "controller_runtime_reconcile_total")
+    };
+    let has_effects =
+        |scrape: &Exposition| grown.iter().all(|metric| sum(scrape, metric) > 0.0) && fails(scrape);
+    running.record(before, has_effects).await
 }
 
-/// Returns the sum of a metric over the series of a controller, or over all series.
-pub(crate) fn sum(scrape: &Exposition, metric: &str, controller: &str) -> f64 {
-    let series = scrape.series.iter().filter(|(series, _)| {
-        let of = series.labels.get("controller").map_or("", String::as_str);
-        series.metric == metric && (controller.is_empty() || of == controller)
-    });
+/// Returns the sum of all series of a metric.
+fn sum(scrape: &Exposition, metric: &str) -> f64 {
+    let series = scrape.series.iter();
+    let series = series.filter(|(series, _)| series.metric == metric);
     series.map(|(_, value)| value).sum()
 }
 
@@ -277,10 +278,14 @@ struct Running {
 }
 
 impl Running {
-    /// Starts the operator with this flag in place of `--leader-elect`. `change` changes the objects of the installer.
-    async fn start(replicas: &str, change: impl FnOnce(&mut Vec<Value>)) -> Self {
-        let env = TestEnv::https(enforcing()).await.unwrap();
-        let server = env.server().unwrap().clone();
+    /// Starts the operator with this flag in place of `--leader-elect`. `change` changes the server and the
+    /// objects of the installer.
+    async fn start(replicas: &str, change: impl FnOnce(&ApiServer, &mut [Value])) -> Self {
+        let server = ApiServer::builder()
+            .authorization(Authorization::Rbac)
+            .bookmark_every(Duration::from_millis(200))
+            .build();
+        let env = TestEnv::https(server.clone()).await.unwrap();
         let options = Options {
             prometheus_account: Some("monitoring/prometheus-k8s".to_owned()),
             ..Options::default()
@@ -292,7 +297,7 @@ impl Running {
         let manifests = Manifests::new(&program().describe().unwrap(), &rules, &options).unwrap();
         let mut objects = documents(&manifests.install());
         objects.retain(|object| object["kind"] != "CustomResourceDefinition");
-        change(&mut objects);
+        change(&server, &mut objects);
         let binding = &manifests.kustomize()["config/prometheus/metrics_reader_binding.yaml"];
         objects.push(serde_saphyr::from_str(binding).unwrap());
         apply(&server, &objects);
@@ -305,6 +310,7 @@ impl Running {
         server.route_service("sites-system", "sites", 443, &format!("https://{webhooks}"));
         let flags = [
             "--install".to_owned(),
+            "--health-probe-bind-address=0".to_owned(),
             replicas.to_owned(),
             "--leader-election-namespace=sites-system".to_owned(),
             "--max-total-reconciles=4".to_owned(),
@@ -344,9 +350,13 @@ impl Running {
         scraped.into_inner()
     }
 
-    /// Scrapes again when a condition holds, and stops the operator.
+    /// Scrapes again when a condition holds and no worker is busy, and stops the operator.
     async fn record(self, before: Exposition, holds: impl Fn(&Exposition) -> bool) -> Recording {
-        let after = self.until("the run has its effects", holds).await;
+        let rests = |scrape: &Exposition| sum(scrape, "controller_runtime_active_workers") == 0.0;
+        let after = self.until("the run has its effects", |scrape| {
+            holds(scrape) && rests(scrape)
+        });
+        let after = after.await;
         drop(self.stop);
         self.running.await.unwrap().unwrap();
         Recording { before, after }
@@ -376,6 +386,16 @@ impl Running {
             Some((head, body)) if head.contains(" 200 ") => Ok(body.to_owned()),
             _ => Err(text),
         }
+    }
+
+    /// Creates the object that can be reconciled, as soon as the webhooks answer.
+    async fn create_first(&self) {
+        let check = async || {
+            let created = self.create("ConfigMap", "works", &json!({})).await;
+            created.map(|_| ())
+        };
+        let created = eventually_within(PATIENCE, "the webhooks answer", check).await;
+        created.unwrap();
     }
 
     /// Creates an object over HTTP, so that webhooks are called.
