@@ -4,8 +4,11 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-/// The maximal length of a value on one line.
+/// The maximal length of a value on one line, unless it is deeper than the members of a panel.
 const LINE: usize = 120;
+
+/// The depth of the members of a panel, of which the list of queries has one line for each.
+const QUERIES: usize = 3;
 
 /// Writes an object with its description on the first line, where a generated file states its source.
 pub(crate) fn document(description: &str, members: &Map<String, Value>) -> String {
@@ -26,8 +29,9 @@ fn write_members(text: &mut String, members: &Map<String, Value>, depth: usize) 
 
 fn write_value(text: &mut String, value: &Value, depth: usize) {
     let line = value.to_string();
+    let is_long = line.len() > LINE;
     match value {
-        Value::Array(items) if line.len() > LINE => {
+        Value::Array(items) if is_long && depth <= QUERIES => {
             text.push_str("[\n");
             for (at, item) in items.iter().enumerate() {
                 indent(text, depth + 1);
@@ -37,7 +41,7 @@ fn write_value(text: &mut String, value: &Value, depth: usize) {
             indent(text, depth);
             text.push(']');
         }
-        Value::Object(members) if line.len() > LINE => {
+        Value::Object(members) if is_long && depth < QUERIES => {
             text.push_str("{\n");
             write_members(text, members, depth + 1);
             indent(text, depth);

@@ -11,8 +11,9 @@ use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
 use steersman_api::AnyCertificate;
+use steersman_cache::ListOptions;
 use steersman_cli::Program;
-use steersman_client::{Client, ListOptions};
+use steersman_client::Client;
 use steersman_controller::handler::{mapped, mapped_async};
 use steersman_controller::{
     Action, Context, Controller, Error, Reconciler, Request, Watch, predicate,
@@ -23,7 +24,7 @@ use steersman_manifests::{Manifests, Options, RuleList};
 use steersman_object::ObjectKey;
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::auth::{Authorization, User};
-use steersman_testenv::apiserver::faults::{Answer, FaultSpec, Verb};
+use steersman_testenv::apiserver::faults::{Answer, FaultSpec, RequestRecord, Verb};
 use steersman_testenv::{TestEnv, eventually_within};
 use steersman_webhook::{AdmissionContext, Defaulter, Refusal, Validator};
 use tempfile::TempDir;
@@ -63,18 +64,23 @@ impl Reconciler for Named {
             "fails" => Err(Error::msg("it fails")),
             "fails-for-good" => Err(Error::msg("it fails for good").terminal()),
             "panics" => panic!("the reconcile of this object panics"),
-            _ => {
+            "works" => {
                 let client = ctx.client();
-                let map = client.get::<ConfigMap>(&request.key).await?;
-                let count = |map: &mut ConfigMap| {
-                    let data = map.data.get_or_insert_default();
-                    data.insert("seen".to_owned(), "true".to_owned());
+                let Some(map) = client.get_opt::<ConfigMap>(&request.key).await? else {
+                    return Ok(Action::done());
                 };
-                client.modify(&map, count).await?;
+                let services = client.list::<Service>(&ListOptions::new()).await?;
+                let services = services.len().to_string();
+                let note = |map: &mut ConfigMap| {
+                    let data = map.data.get_or_insert_default();
+                    data.insert("services".to_owned(), services.clone());
+                };
+                client.modify(&map, note).await?;
                 // Waits until the cache shows the write.
                 client.list::<ConfigMap>(&ListOptions::new()).await?;
                 Ok(Action::done())
             }
+            _ => Ok(Action::done()),
         }
     }
 }
@@ -140,7 +146,7 @@ pub(crate) fn program() -> Program {
             server.validator::<ConfigMap>(Labelled)
         })
         .setup(|manager, _| {
-            let keys = |_: &Service| Vec::<ObjectKey>::new();
+            let keys = |_: &Service| vec![ObjectKey::namespaced("default", "works")];
             let panics = predicate::object(|service: &Service| {
                 let name = service.metadata.name.as_deref();
                 assert_ne!(name, Some("lost"), "the predicate panics");
@@ -216,6 +222,7 @@ async fn troubled() -> Recording {
     let waits = |scrape: &Exposition| scrape.labels("steersman_controller_waiting").is_some();
     let before = running.until("a controller waits", waits).await;
     running.create_first().await;
+    running.write_unseen().await;
     for name in ["fails", "fails-for-good", "panics"] {
         running.create("ConfigMap", name, &json!({})).await.unwrap();
     }
@@ -269,7 +276,6 @@ fn has_reconciled(controller: &'static str) -> impl Fn(&Exposition) -> bool {
 /// An operator that runs with the flags and the permissions of its manifests, and its Prometheus.
 struct Running {
     env: TestEnv,
-    server: ApiServer,
     metrics: SocketAddr,
     token: String,
     stop: oneshot::Sender<()>,
@@ -329,7 +335,6 @@ impl Running {
             token: server.add_user(User::new(PROMETHEUS)),
             running: tokio::spawn(program().run_with(words, shutdown)),
             env,
-            server,
             metrics,
             stop,
             _home: home,
@@ -388,7 +393,7 @@ impl Running {
         }
     }
 
-    /// Creates the object that can be reconciled, as soon as the webhooks answer.
+    /// Creates the object that can be reconciled, as soon as the webhooks answer, and waits until it is reconciled.
     async fn create_first(&self) {
         let check = async || {
             let created = self.create("ConfigMap", "works", &json!({})).await;
@@ -396,6 +401,36 @@ impl Running {
         };
         let created = eventually_within(PATIENCE, "the webhooks answer", check).await;
         created.unwrap();
+        self.until_written(1).await;
+    }
+
+    /// Makes the operator write an object while the watch of its kind is silent, and wait until it sees the write.
+    async fn write_unseen(&self) {
+        let server = self.env.server().unwrap();
+        server.faults().silence_watches_of("configmaps");
+        let created = self.create("Service", "another", &json!({})).await;
+        created.unwrap();
+        self.until_written(2).await;
+        server.faults().resume_watches();
+    }
+
+    /// Waits until the operator has patched ConfigMaps this number of times.
+    async fn until_written(&self, times: usize) {
+        let is_patch = |request: &RequestRecord| {
+            request.user == ACCOUNT
+                && request.verb == Some(Verb::Patch)
+                && request.resource == "configmaps"
+                && request.status == Some(200)
+        };
+        let check = async || {
+            let written = self.env.server().unwrap().requests().matching(is_patch);
+            match written.len() >= times {
+                true => Ok(()),
+                false => Err(format!("{written:?}")),
+            }
+        };
+        let written = eventually_within(PATIENCE, "the operator writes", check).await;
+        written.unwrap();
     }
 
     /// Creates an object over HTTP, so that webhooks are called.
