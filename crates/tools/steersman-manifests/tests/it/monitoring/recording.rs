@@ -411,6 +411,10 @@ impl Running {
         let created = self.create("Service", "another", &json!({})).await;
         created.unwrap();
         self.until_written(2).await;
+        // The write took milliseconds: a reconcile that runs for longer waits to see it.
+        let waits =
+            |scrape: &Exposition| sum(scrape, "workqueue_longest_running_processor_seconds") > 0.5;
+        self.until("the reconcile waits", waits).await;
         server.faults().resume_watches();
     }
 
