@@ -22,15 +22,17 @@
 //! 18. [`certificates`]: certificates of webhooks, from files or from the operator itself.
 //! 19. [`versions`]: conversions between the versions of a kind.
 //! 20. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
-//! 21. `traces`: the inside of reconciles, exported over OTLP (feature `cli`).
-//! 22. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
-//! 23. [`api_server`]: the embedded API server.
-//! 24. [`faults`]: failures on demand.
-//! 25. [`simulator`]: the controllers, scheduler and kubelets that it stands in for.
-//! 26. [`testing`]: tests of whole operators, in milliseconds.
-//! 27. [`exploring`]: crashes, lost answers and old states at each request of an operator.
-//! 28. [`troubleshooting`]: error messages, their causes and the remedy.
-//! 29. [`coming_from_kube_rs`], [`coming_from_controller_runtime`] and [`coming_from_josdk`]: names side by side.
+//! 21. [`debug_page`]: what an operator works on and waits for, in a browser.
+//! 22. `traces`: the inside of reconciles, exported over OTLP (feature `cli`).
+//! 23. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
+//! 24. [`alerts`]: what each alert means, and what to do.
+//! 25. [`api_server`]: the embedded API server.
+//! 26. [`faults`]: failures on demand.
+//! 27. [`simulator`]: the controllers, scheduler and kubelets that it stands in for.
+//! 28. [`testing`]: tests of whole operators, in milliseconds.
+//! 29. [`exploring`]: crashes, lost answers and old states at each request of an operator.
+//! 30. [`troubleshooting`]: error messages, their causes and the remedy.
+//! 31. [`coming_from_kube_rs`], [`coming_from_controller_runtime`] and [`coming_from_josdk`]: names side by side.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -60,6 +62,7 @@ macro_rules! page {
         #[doc = "[leader-election]: crate::guide::leader_election"]
         #[doc = "[sharing-the-work]: crate::guide::sharing_the_work"]
         #[doc = "[production]: crate::guide::production"]
+        #[doc = "[alerts]: crate::guide::alerts"]
         #[doc = "[api-server]: crate::guide::api_server"]
         #[doc = "[faults]: crate::guide::faults"]
         #[doc = "[simulator]: crate::guide::simulator"]
@@ -100,6 +103,7 @@ page!(leader_election, "../guide/leader-election.md");
 page!(sharing_the_work, "../guide/sharing-the-work.md");
 #[cfg(feature = "cli")]
 page!(production, "../guide/production.md");
+page!(alerts, "../guide/alerts.md");
 page!(api_server, "../guide/api-server.md");
 page!(faults, "../guide/faults.md");
 page!(simulator, "../guide/simulator.md");

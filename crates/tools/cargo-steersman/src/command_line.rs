@@ -90,7 +90,8 @@ pub(crate) struct ExploreArgs {
 /// Builds the operator and asks it for its kinds, controllers and webhooks. The role has the rules that the declarations imply,
 /// those that controllers declare, those in rbac.observed.yaml, which the tests write, and those in rbac.extra.yaml, which are
 /// written by hand; a comment states the source of each rule. Options are in [package.metadata.steersman] of Cargo.toml:
-/// namespace, image, namespaces, replicas, prometheus, network-policy, cert-manager.
+/// namespace, image, namespaces, replicas, prometheus, prometheus-account, grafana-namespace, network-policy and
+/// cert-manager.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

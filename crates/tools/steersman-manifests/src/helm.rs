@@ -9,7 +9,7 @@ use crate::rbac::is_for_users;
 use crate::rule_set::RuleSet;
 use crate::template::fill;
 use crate::yaml::{quoted, scalar};
-use crate::{crds, rbac, webhooks, workload};
+use crate::{crds, dashboard, rbac, webhooks, workload};
 
 #[cfg(test)]
 mod tests;
@@ -31,10 +31,22 @@ const VALUES: &str = include_str!("../templates/chart/values.yaml");
 const HELPERS: &str = include_str!("../templates/chart/_helpers.tpl");
 const NOTES: &str = include_str!("../templates/chart/NOTES.txt");
 const DEPLOYMENT: &str = include_str!("../templates/chart/deployment.yaml");
+const DASHBOARD: &str = include_str!("../templates/chart/dashboard.yaml");
+const READER_BINDING: &str = include_str!("../templates/chart/metrics_reader_binding.yaml");
 const SERVICE_ACCOUNT: &str = include_str!("../templates/chart/service_account.yaml");
 
 /// The files of `config` that the chart replaces or omits.
-const REPLACED: &[&str] = &["kustomization.yaml", "manager.yaml", "service_account.yaml"];
+const REPLACED: &[&str] = &[
+    "kustomization.yaml", "manager.yaml", "service_account.yaml", "metrics_reader_binding.yaml",
+];
+
+/// The labels that the chart adds to the objects of the Prometheus operator. Their metadata ends with their labels.
+const MONITOR_LABELS: &str = "
+    {{- with .Values.prometheus.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+";
 
 /// Returns the files of `dist/chart`.
 pub(crate) fn files(operator: &Operator, rules: &RuleSet) -> Files {
@@ -42,11 +54,14 @@ pub(crate) fn files(operator: &Operator, rules: &RuleSet) -> Files {
     let mut add = |path: &str, text: String| files.insert(format!("dist/chart/{path}"), text);
     add("Chart.yaml", header(FROM_PROGRAM) + &fill(CHART, operator));
     add("values.yaml", header(FROM_PROGRAM) + &values(operator));
+    add("dashboard.json", dashboard::text(operator));
     for (path, text) in [
         ("_helpers.tpl", HELPERS),
         ("NOTES.txt", NOTES),
         ("manager/manager.yaml", DEPLOYMENT),
         ("rbac/service_account.yaml", SERVICE_ACCOUNT),
+        ("prometheus/metrics_reader_binding.yaml", READER_BINDING),
+        ("grafana/dashboard.yaml", DASHBOARD),
     ] {
         let text = template(FROM_PROGRAM, &fill(text, operator));
         add(&format!("templates/{path}"), text);
@@ -90,6 +105,9 @@ fn of_config(path: &str, text: &str) -> String {
         let kept = format!("    {{{{- if .Values.crd.keep }}}}\n{KEEP}    {{{{- end }}}}\n");
         body = body.replacen(KEEP, &kept, 1);
     }
+    if path.starts_with("prometheus/") {
+        body = body.replacen("\nspec:\n", MONITOR_LABELS, 1);
+    }
     if let Some(condition) = condition(path) {
         body = format!("{{{{- if {condition} }}}}\n{body}{{{{- end }}}}\n");
     }
@@ -130,10 +148,16 @@ fn values(operator: &Operator) -> String {
     let is_version = tag == operator.description.version.replace('+', "_");
     let tag = if is_version { "" } else { tag };
     let options = &operator.options;
+    let dashboards = options.grafana_namespace.as_deref();
     fill(VALUES, operator)
         .replace("${repository}", &scalar(repository))
         .replace("${tag}", &quoted(tag))
         .replace("${prometheus}", &options.prometheus.to_string())
+        .replace(
+            "${grafana}",
+            &options.grafana_namespace.is_some().to_string(),
+        )
+        .replace("${dashboards}", &quoted(dashboards.unwrap_or_default()))
         .replace("${network_policy}", &options.network_policy.to_string())
 }
 

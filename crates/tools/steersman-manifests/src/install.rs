@@ -39,21 +39,27 @@ pub(crate) fn files(operator: &Operator, config: &Files) -> Files {
 /// Returns `config/default/kustomization.yaml`, which includes the folders that every installation needs.
 pub(crate) fn default_kustomization(operator: &Operator, config: &Files) -> Files {
     let options = &operator.options;
+    // Each folder with the option that includes it.
     let folders = [
-        ("crd", true),
-        ("rbac", true),
-        ("manager", true),
-        ("webhook", true),
-        ("network-policy", options.network_policy),
-        ("prometheus", options.prometheus),
+        ("crd", true, ""),
+        ("rbac", true, ""),
+        ("manager", true, ""),
+        ("webhook", true, ""),
+        ("network-policy", options.network_policy, "network-policy"),
+        ("prometheus", options.prometheus, "prometheus"),
+        (
+            "grafana",
+            options.grafana_namespace.is_some(),
+            "grafana-namespace",
+        ),
     ];
     let has = |folder: &str| config.contains_key(&format!("config/{folder}/kustomization.yaml"));
-    let chosen = folders.iter().filter(|(folder, on)| *on && has(folder));
-    let chosen: Vec<String> = chosen.map(|(folder, _)| format!("../{folder}")).collect();
+    let chosen = folders.iter().filter(|(folder, on, _)| *on && has(folder));
+    let chosen: Vec<String> = chosen.map(|(folder, ..)| format!("../{folder}")).collect();
     let mut text = kustomization(&chosen);
-    for (folder, on) in folders {
+    for (folder, on, option) in folders {
         if !on && has(folder) {
-            text.push_str(&format!("# Optional: `cargo steersman generate` adds ../{folder} if the option {folder} is set.\n"));
+            text.push_str(&format!("# Optional: `cargo steersman generate` adds ../{folder} if the option {option} is set.\n"));
         }
     }
     Files::from([("config/default/kustomization.yaml".to_owned(), text)])

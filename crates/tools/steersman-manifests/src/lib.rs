@@ -39,6 +39,7 @@
 //! - `crds` and `rbac` make files of values.
 //! - `template` fills in the texts of the folder `templates`, of which `workload` makes the Deployment and the objects
 //!   around it.
+//! - `dashboard` makes the dashboard for Grafana.
 //! - `webhooks` makes the Service and the configurations of webhooks.
 //! - `install` puts everything together, and `helm` makes a chart of it.
 //! - [`manifests`] has [`Manifests`], the handle.
@@ -60,6 +61,7 @@ mod crds;
 mod rbac;
 mod template;
 mod workload;
+mod dashboard;
 mod webhooks;
 mod install;
 mod helm;

@@ -9,7 +9,7 @@ use crate::operator::Operator;
 use crate::options::Options;
 use crate::role_grant::{RoleGrant, grants};
 use crate::rule_list::RuleList;
-use crate::{crds, helm, install, rbac, role_grant, webhooks, workload};
+use crate::{crds, dashboard, helm, install, rbac, role_grant, webhooks, workload};
 
 /// The manifests of one operator, as files.
 ///
@@ -102,18 +102,20 @@ impl Manifests {
     }
 
     /// Returns the files in `config`, for `kubectl apply -k config/default`: those of [`crds`](Self::crds) and
-    /// [`rbac`](Self::rbac), the Deployment, the webhooks, and the optional parts `network-policy` and `prometheus`.
+    /// [`rbac`](Self::rbac), the Deployment, the webhooks, and the optional parts `network-policy`, `prometheus` and
+    /// `grafana`.
     pub fn kustomize(&self) -> Files {
         let mut files = self.crds();
         files.extend(self.rbac());
         files.extend(workload::files(&self.operator));
         files.extend(webhooks::files(&self.operator));
+        files.extend(dashboard::files(&self.operator));
         files.extend(install::default_kustomization(&self.operator, &files));
         files
     }
 
     /// Returns `dist/install.yaml`: all objects for `kubectl apply -f` in one file, except for the kinds of the
-    /// Prometheus operator.
+    /// Prometheus operator and for the dashboard.
     pub fn install(&self) -> Files {
         install::files(&self.operator, &self.kustomize())
     }

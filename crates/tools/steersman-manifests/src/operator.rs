@@ -46,6 +46,10 @@ impl Operator {
         options
             .namespaces
             .retain(|watched| known.insert(watched.clone()));
+        if let Some(grafana) = &options.grafana_namespace {
+            check_name("the namespace of Grafana", grafana, 63)?;
+        }
+        check_account(options.prometheus_account.as_deref())?;
         let image = options.image.clone();
         // A version may contain `+`, which an image tag cannot.
         let tag = || description.version.replace('+', "_");
@@ -124,6 +128,12 @@ impl Operator {
         Some(all)
     }
 
+    /// Returns the namespace and the name of Prometheus' service account.
+    pub(crate) fn prometheus_account(&self) -> Option<(&str, &str)> {
+        let account = self.options.prometheus_account.as_deref();
+        account.and_then(|account| account.split_once('/'))
+    }
+
     pub(crate) fn has_webhook_server(&self) -> bool {
         !self.description.converted.is_empty() || !self.description.webhooks.is_empty()
     }
@@ -146,6 +156,25 @@ fn check_name(place: &'static str, name: &str, most: usize) -> Result<(), Error>
     }
     let name = name.to_owned();
     Err(Error::Name { place, name, most })
+}
+
+/// Checks the service account of Prometheus.
+fn check_account(account: Option<&str>) -> Result<(), Error> {
+    let Some(account) = account else {
+        return Ok(());
+    };
+    let is_account = account.split_once('/').is_some_and(|(namespace, name)| {
+        names::check_name(NameRule::Label, namespace).is_empty()
+            && names::check_name(NameRule::Subdomain, name).is_empty()
+    });
+    if is_account {
+        return Ok(());
+    }
+    Err(Error::Option {
+        option: "prometheus-account",
+        value: account.to_owned(),
+        problem: "write it as namespace/name, such as monitoring/prometheus-k8s",
+    })
 }
 
 fn check_image(image: &str) -> Result<(), Error> {

@@ -31,6 +31,12 @@ pub struct Options {
     /// Whether `config/default` includes `config/prometheus`; off by default, because the cluster needs the kinds of
     /// the Prometheus operator.
     pub prometheus: bool,
+    /// The service account of Prometheus as `namespace/name`, which `config/prometheus` permits to read the metrics. By
+    /// default none: the account differs from cluster to cluster.
+    pub prometheus_account: Option<String>,
+    /// The namespace in which Grafana looks for dashboards. If it is set, `config/default` includes `config/grafana`,
+    /// and the dashboard is in this namespace; by default it is in that of the operator.
+    pub grafana_namespace: Option<String>,
     /// Whether `config/default` and the installer include `config/network-policy`; off by default.
     pub network_policy: bool,
     /// Whether cert-manager makes the certificate of the webhooks and injects its authority. Off by default: the
@@ -46,6 +52,8 @@ impl Default for Options {
             namespaces: Vec::new(),
             replicas: 2,
             prometheus: false,
+            prometheus_account: None,
+            grafana_namespace: None,
             network_policy: false,
             cert_manager: false,
         }

@@ -9,18 +9,26 @@ mod tests;
 /// The placeholder of the only fact that is a number.
 const REPLICAS: &str = "${replicas}";
 
-/// Replaces `${name}`, `${namespace}`, `${version}`, `${image}`, `${replicas}` and `${watched}`. A fact that is a whole
+/// Replaces `${name}`, `${namespace}`, `${version}`, `${framework}`, `${image}`, `${replicas}`, `${watched}`,
+/// `${prometheus_namespace}`, `${prometheus_name}` and `${grafana_namespace}`. A fact that is a whole
 /// value or list item is quoted where YAML needs it, because a name such as `123` or `true` is a text. A line that
 /// starts with `?` and a condition (`watched`, `definitions`, `webhooks`, `certmanager`) is kept only if the condition
 /// holds.
 pub(crate) fn fill(template: &str, operator: &Operator) -> String {
+    let account = operator.prometheus_account().unwrap_or_default();
+    let grafana = operator.options.grafana_namespace.as_deref();
+    let grafana = grafana.unwrap_or(&operator.namespace);
     let facts = [
         ("${name}", operator.name.clone()),
         ("${namespace}", operator.namespace.clone()),
         ("${version}", operator.description.version.clone()),
+        ("${framework}", operator.description.framework.clone()),
         ("${image}", operator.image.clone()),
         (REPLICAS, operator.options.replicas.to_string()),
         ("${watched}", operator.options.namespaces.join(",")),
+        ("${prometheus_namespace}", account.0.to_owned()),
+        ("${prometheus_name}", account.1.to_owned()),
+        ("${grafana_namespace}", grafana.to_owned()),
     ];
     let mut text = String::new();
     for line in template.lines() {

@@ -13,6 +13,7 @@ const METRICS_TRAFFIC: &str = include_str!("../templates/allow_metrics_traffic.y
 const WEBHOOK_TRAFFIC: &str = include_str!("../templates/allow_webhook_traffic.yaml");
 const MONITOR: &str = include_str!("../templates/monitor.yaml");
 const ALERTS: &str = include_str!("../templates/alerts.yaml");
+const READER_BINDING: &str = include_str!("../templates/metrics_reader_binding.yaml");
 
 /// Returns the files of `config/manager`, `config/network-policy` and `config/prometheus`.
 pub(crate) fn files(operator: &Operator) -> Files {
@@ -37,6 +38,11 @@ pub(crate) fn files(operator: &Operator) -> Files {
     let mut prometheus = Folder::new("prometheus");
     add(&mut prometheus, "monitor.yaml", MONITOR);
     add(&mut prometheus, "alerts.yaml", ALERTS);
+    if operator.prometheus_account().is_some() {
+        add(
+            &mut prometheus, "metrics_reader_binding.yaml", READER_BINDING,
+        );
+    }
     [manager, traffic, prometheus]
         .into_iter()
         .flat_map(Folder::finish)

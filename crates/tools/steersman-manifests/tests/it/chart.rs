@@ -86,11 +86,14 @@ fn every_named_template_is_defined() {
 /// Returns the data that Helm passes to templates with these values.
 fn data(values: &Value) -> Value {
     let chart = manifests(&options()).helm();
+    let dashboard = &chart["dist/chart/dashboard.json"];
+    let files = json!({"dashboard.json": dashboard});
     let chart: Value = yaml::parse(chart["dist/chart/Chart.yaml"].as_bytes()).unwrap();
     json!({
         "Release": {"Name": "true", "Namespace": "websites-system", "Service": "Helm"},
         "Chart": {"Name": chart["name"], "Version": chart["version"], "AppVersion": "1.4.2+build"},
         "Values": values,
+        "Files": files,
     })
 }
 
@@ -279,6 +282,42 @@ fn every_value_is_used_by_a_template() {
     }
 }
 
+#[test]
+fn a_release_has_the_dashboard_and_permits_prometheus_if_its_values_say_so() {
+    let chosen = Options {
+        prometheus: true,
+        prometheus_account: Some("monitoring/prometheus-k8s".to_owned()),
+        grafana_namespace: Some("grafana".to_owned()),
+        ..options()
+    };
+    let files = manifests(&chosen).helm();
+    let mut values: Value = yaml::parse(files["dist/chart/values.yaml"].as_bytes()).unwrap();
+    let labels = json!({"release": "kube-prometheus-stack"});
+    values["prometheus"]["labels"] = labels;
+    let release = release(&data(&values));
+    let object = |path: &str| release[&format!("dist/chart/templates/{path}")].1[0].clone();
+
+    let binding = object("prometheus/metrics_reader_binding.yaml");
+    let config = manifests(&chosen).kustomize();
+    let expected = &config["config/prometheus/metrics_reader_binding.yaml"];
+    assert_eq!(binding, yaml::parse(expected.as_bytes()).unwrap());
+
+    let dashboard = object("grafana/dashboard.yaml");
+    assert_eq!(dashboard["metadata"]["namespace"], "grafana");
+    assert_eq!(dashboard["metadata"]["labels"]["grafana_dashboard"], "1");
+    let text = dashboard["data"]["website-operator.json"].as_str().unwrap();
+    assert_eq!(text.trim(), config["config/grafana/dashboard.json"].trim());
+
+    for file in ["monitor.yaml", "alerts.yaml"] {
+        let labels = &object(&format!("prometheus/{file}"))["metadata"]["labels"];
+        assert_eq!(labels["release"], "kube-prometheus-stack", "{file}");
+        assert_eq!(
+            labels["app.kubernetes.io/name"], "website-operator",
+            "{file}"
+        );
+    }
+}
+
 /// If Helm is installed, it renders the same objects as this test's renderer.
 #[test]
 fn helm_renders_the_objects_of_this_test() {
@@ -330,8 +369,10 @@ fn has_objects_of_installer(options: &Options) {
     let mut compared = 0;
     for (path, _) in templates {
         let source = path.replace("dist/chart/templates/", "config/");
-        let is_of_chart = ["manager.yaml", "service_account.yaml"].iter();
-        let is_of_chart = is_of_chart.clone().any(|name| source.ends_with(name));
+        let of_chart = [
+            "manager.yaml", "service_account.yaml", "dashboard.yaml", "metrics_reader_binding.yaml",
+        ];
+        let is_of_chart = of_chart.iter().any(|name| source.ends_with(name));
         if is_of_chart || !source.ends_with(".yaml") {
             continue;
         }

@@ -56,6 +56,12 @@ fn all(manifests: &Manifests) -> Files {
     let mut files = manifests.kustomize();
     files.extend(manifests.install());
     files.extend(manifests.helm());
+    // The dashboard of the chart is that of kustomize.
+    let dashboard = files.remove("dist/chart/dashboard.json");
+    assert_eq!(
+        dashboard.as_ref(),
+        files.get("config/grafana/dashboard.json")
+    );
     files
 }
 

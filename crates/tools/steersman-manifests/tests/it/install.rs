@@ -107,7 +107,7 @@ pub(crate) fn apply(server: &ApiServer, documents: &[Value]) {
 }
 
 /// Returns an address on which nothing listens.
-fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
 }

@@ -15,3 +15,5 @@ mod sites;
 mod own_role;
 mod cert_manager;
 mod printer_columns;
+mod kustomize;
+mod monitoring;

@@ -128,6 +128,8 @@ fn texts_and_others(name: &str) -> (usize, Vec<Value>) {
     };
     let manifests = Manifests::new(&description, &RuleList::default(), &options).unwrap();
     let mut files = manifests.kustomize();
+    // JSON quotes every text.
+    files.retain(|path, _| path.ends_with(".yaml"));
     files.extend(manifests.install());
     let plain = |path: &String| path.ends_with("values.yaml") || path.ends_with("Chart.yaml");
     files.extend(manifests.helm().into_iter().filter(|(path, _)| plain(path)));
@@ -267,4 +269,23 @@ fn options_are_read_with_their_defaults() {
     };
     assert_eq!(options, expected);
     assert!(serde_saphyr::from_str::<Options>("netpol: true\n").is_err());
+}
+
+#[test]
+fn the_account_of_prometheus_has_a_namespace_and_a_name() {
+    let of = |account: &str| {
+        let options = Options {
+            prometheus_account: Some(account.to_owned()),
+            ..Options::default()
+        };
+        Manifests::new(&simple(), &RuleList::default(), &options)
+    };
+    for account in [
+        "prometheus-k8s", "monitoring/", "/a", "a/b/c", "A/b", "a/b c",
+    ] {
+        let problem = of(account).unwrap_err().to_string();
+        let start = format!("the option prometheus-account is {account:?}: write it as");
+        assert!(problem.starts_with(&start), "{problem}");
+    }
+    assert!(of("monitoring/prometheus.example").is_ok());
 }

@@ -36,7 +36,7 @@ struct Scope {
 }
 
 impl Renderer {
-    /// Parses the named templates of a file. `data` is the dot: the release, the chart and the values.
+    /// Parses the named templates of a file. `data` is the dot: the release, the chart, the values and the files.
     pub(crate) fn new(helpers: &str, data: Value) -> Self {
         let mut named = BTreeMap::new();
         for node in parse(helpers) {
@@ -101,6 +101,10 @@ impl Renderer {
     fn command(&self, text: &str, last: Option<Value>, scope: &Scope) -> Value {
         let words = divided(text.trim(), ' ');
         let (first, rest) = words.split_first().unwrap();
+        if first == ".Files.Get" {
+            let name: String = serde_json::from_str(&rest[0]).unwrap();
+            return self.data["Files"][name].clone();
+        }
         if !first.starts_with(|first: char| first.is_ascii_alphabetic()) {
             assert!(rest.is_empty() && last.is_none(), "{text}");
             return self.term(first, scope);
