@@ -70,7 +70,7 @@ pub(crate) fn evaluate(rules: &Value, evaluations: &[Evaluation]) -> Option<Stri
     };
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("rules.yaml"), rules.to_string()).unwrap();
-    let tests: Vec<Value> = evaluations.iter().map(test).collect();
+    let tests: Vec<Value> = evaluations.iter().map(|one| test(rules, one)).collect();
     let file = json!({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests});
     std::fs::write(folder.path().join("tests.yaml"), file.to_string()).unwrap();
     let mut command = Command::new(promtool);
@@ -85,8 +85,15 @@ pub(crate) fn evaluate(rules: &Value, evaluations: &[Evaluation]) -> Option<Stri
     }
 }
 
-fn test(evaluation: &Evaluation) -> Value {
+fn test(rules: &Value, evaluation: &Evaluation) -> Value {
+    // Only the series that something names, because promtool reads all of them for each evaluation.
+    let expressions = evaluation
+        .expected
+        .iter()
+        .map(|(expression, _)| expression.as_str());
+    let names = rules.to_string() + &expressions.collect::<String>();
     let series = evaluation.inputs.iter();
+    let series = series.filter(|(series, _)| names.contains(&series.metric));
     let series = series.map(|(series, values)| json!({"series": text(series), "values": values}));
     let expected = evaluation.expected.iter().map(|(expression, samples)| {
         json!({"expr": expression, "eval_time": format!("{MINUTES}m"), "exp_samples": samples})
