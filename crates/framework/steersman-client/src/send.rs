@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use futures::FutureExt as _;
 use futures::channel::oneshot;
@@ -20,7 +21,7 @@ use crate::options::ClientOptions;
 use crate::own_writes::unseen_writes::WriterHash;
 use crate::own_writes::write_tracker::WriteTracker;
 use crate::spans::{live_read_span, pause_span, record, write_span};
-use crate::wait_observer::{ClientWait, WaitCause};
+use crate::wait_observer::{ClientWait, WaitCause, WaitObserver};
 use crate::write::outcome::{Repeats, outcome};
 use crate::write::{RequestId, Write, WriteObserver};
 
@@ -52,6 +53,15 @@ pub(crate) struct WritesInFlight {
 
 /// Counts one write as in flight until this value is dropped: also if the task of the write is dropped before its end.
 struct WriteInFlight(Arc<WritesInFlight>);
+
+/// A wait that is reported when this value is dropped: also if the future of the wait is dropped before its end.
+struct ObservedWait<'a> {
+    sender: &'a RequestSender,
+    observer: &'a dyn WaitObserver,
+    cause: WaitCause,
+    kind: &'a Kind,
+    began: Instant,
+}
 
 impl WritesInFlight {
     /// Makes a count for some of the clients that `self` counts. Their writes count in the new count and in `self`.
@@ -91,6 +101,18 @@ impl WritesInFlight {
 impl Drop for WriteInFlight {
     fn drop(&mut self) {
         self.0.add(-1);
+    }
+}
+
+impl Drop for ObservedWait<'_> {
+    fn drop(&mut self) {
+        self.observer.waited(&ClientWait {
+            request: self.sender.request.clone(),
+            cause: self.cause,
+            kind: self.kind.clone(),
+            began: self.began,
+            took: now().saturating_duration_since(self.began),
+        });
     }
 }
 
@@ -172,19 +194,14 @@ impl RequestSender {
         wait: impl Future<Output = T>,
     ) -> T {
         let observer = self.options.wait_observer.as_ref();
-        let observed = observer.map(|observer| (observer, now()));
-        // One await in all cases, so that the future has one copy of `wait`.
-        let ended = wait.await;
-        if let Some((observer, began)) = observed {
-            observer.waited(&ClientWait {
-                request: self.request.clone(),
-                cause,
-                kind: kind.clone(),
-                began,
-                took: now().saturating_duration_since(began),
-            });
-        }
-        ended
+        let _observed = observer.map(|observer| ObservedWait {
+            sender: self,
+            observer: &**observer,
+            cause,
+            kind,
+            began: now(),
+        });
+        wait.await
     }
 
     /// Returns a copy of this sender. The copy sends dry runs if `dry_run` is set or the client is for dry runs.

@@ -45,8 +45,8 @@ pub enum WaitCause {
 ///
 /// # For implementors
 ///
-/// `waited` runs in the caller's task. It must be quick and must not block or panic. A wait is not reported if its
-/// future is dropped.
+/// `waited` runs in the caller's task, also if the future of the wait is dropped before its end. It must be quick and must
+/// not block or panic.
 pub trait WaitObserver: Send + Sync + 'static {
     /// Called when a wait has ended.
     fn waited(&self, wait: &ClientWait);

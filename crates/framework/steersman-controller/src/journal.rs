@@ -118,6 +118,12 @@ pub(crate) trait Inside: Send + Sync {
 
     fn find(&self, object: &ObjectKey) -> Option<KeyReport<String>>;
 
+    /// Returns the last reconciles, newest first: of all requests, or of those for an object.
+    fn recent(&self, object: Option<&ObjectKey>, most: usize) -> Vec<RecentReconcile>;
+
+    /// Returns the steps so far of the running reconciles of the requests for an object.
+    fn running_steps(&self, object: &ObjectKey) -> Vec<ReconcileStep>;
+
     /// Returns the last events, oldest first: all, or those of an object and of requests for it.
     fn events(&self, object: Option<&ObjectKey>) -> Vec<JournalEvent>;
 

@@ -94,8 +94,8 @@ impl StartContext {
     }
 
     /// Keeps a journal for people: the last events with their requests, the writes and waits of each reconcile, the slowest
-    /// reconciles, and the failures by message; see [`ControllerStatus::events`](crate::ControllerStatus::events). It needs up
-    /// to about 1 MB for each busy controller. By default there is none.
+    /// reconciles, and the failures by message; see [`ControllerStatus::events`](crate::ControllerStatus::events). It keeps
+    /// 1,024 events and reconciles, 4,096 steps of reconciles, and texts of errors of at most 1 KiB. By default there is none.
     pub fn journal(mut self) -> Self {
         self.has_journal = true;
         self

@@ -11,7 +11,7 @@ use steersman_object::{Kind, ObjectKey};
 use steersman_workqueue::{KeyReport, QueueReport};
 
 use crate::journal::recent::RecentReconcile;
-use crate::journal::{ErrorGroup, Inside, JournalEvent, LoopReport, ReconcileRate};
+use crate::journal::{ErrorGroup, Inside, JournalEvent, LoopReport, ReconcileRate, ReconcileStep};
 use crate::request::ClusterName;
 
 /// The status of one controller. Cheap to clone; all clones show the same controller.
@@ -183,6 +183,24 @@ impl ControllerStatus {
     /// not hold it, and for requests of a type of the program.
     pub fn request_of(&self, object: &ObjectKey) -> Option<KeyReport<String>> {
         self.inside()?.find(object)
+    }
+
+    /// Returns the last reconciles, newest first, at most `most`: of all requests, or of those for `object`. Empty unless the
+    /// controller runs.
+    pub fn last_reconciles(&self, object: Option<&ObjectKey>, most: usize) -> Vec<RecentReconcile> {
+        let inside = self.inside();
+        inside
+            .map(|inside| inside.recent(object, most))
+            .unwrap_or_default()
+    }
+
+    /// Returns the writes and waits so far of the running reconcile of an object. Empty without a
+    /// [journal](crate::StartContext::journal).
+    pub fn running_steps(&self, object: &ObjectKey) -> Vec<ReconcileStep> {
+        let inside = self.inside();
+        inside
+            .map(|inside| inside.running_steps(object))
+            .unwrap_or_default()
     }
 
     /// Returns the last live events of the watches, oldest first: up to 1,024, or those of `object` and of requests for it

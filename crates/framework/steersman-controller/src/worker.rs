@@ -137,6 +137,10 @@ impl<R: RequestKey> Worker<R> {
         let run = self.run_of(&ticket, reconcile_id);
         let span = self.span(ticket.key(), reconcile_id);
         self.context.begin(ticket.key(), run);
+        if let Some(steps) = &self.work.steps {
+            // A write of an earlier reconcile that was dropped may have ended since.
+            drop(steps.take(self.context.request()));
+        }
         if let Some(request) = self.context.request() {
             self.work.loops.begin(request, self.context.reason());
         }

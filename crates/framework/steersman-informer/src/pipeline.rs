@@ -175,13 +175,14 @@ impl Core {
     }
 
     /// Returns the instant by which the reflector is active again; `None` unless it runs.
-    pub(crate) fn usage(&self) -> Option<InformerUsage> {
-        self.counters.gauges().map(Gauges::usage)
-    }
-
     pub(crate) fn activity_due(&self) -> Option<Instant> {
         let is_running = self.writer.lock().run == RunState::Running;
         self.activity_due.lock().filter(|_| is_running)
+    }
+
+    /// Returns what the informer holds and has received; `None` without metrics.
+    pub(crate) fn usage(&self) -> Option<InformerUsage> {
+        self.counters.gauges().map(Gauges::usage)
     }
 
     pub(crate) fn subscribers(&self) -> usize {

@@ -35,9 +35,15 @@ pub enum ListCause {
     /// The first list.
     #[display("the start")]
     Start,
-    /// A view needs more of each object, the slots of the replica changed, or a caller asked for a list.
+    /// A view needs more of each object, or a caller asked for a list.
     #[display("a request of the program")]
     Requested,
+    /// The replica gained slots of the shards.
+    #[display("slots that this replica gained")]
+    Slots,
+    /// The server did not accept the continue token of a list.
+    #[display("a refused continue token")]
+    RefusedToken,
     /// The resource version of the watch, or the continue token of a list, had expired (410).
     #[display("an expired version")]
     Expired,

@@ -12,12 +12,17 @@ mod gather;
 mod html;
 mod pages;
 
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::stream;
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, LOCATION};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION,
+};
 use http::{Request, Response, StatusCode};
 use k8s_openapi::jiff::Timestamp;
 use kube_core::{DynamicObject, PartialObjectMeta};
@@ -46,6 +51,9 @@ pub(crate) const DEBUG: &str = "/debug/";
 #[derive(Clone)]
 pub(crate) struct DebugPage {
     gatherer: Gatherer,
+    /// Whether only clients on this host reach the server, and whether it admits every client.
+    is_loopback: bool,
+    is_open: bool,
     /// The permits of live pages.
     live: Arc<Semaphore>,
 }
@@ -88,6 +96,9 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
 /// The number of live pages. Each has a connection, and looks at the operator once per [`BETWEEN_LOOKS`].
 const MOST_LIVE: usize = 16;
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+
+/// The number of looks after which a live page ends. The browser opens it again, and its permission is checked again.
+const MOST_LOOKS: usize = 300;
 
 /// The number of looks after which a comment keeps the connection open.
 const MOST_SILENT: usize = 15;
@@ -166,15 +177,26 @@ impl DebugPage {
                 registry: registry.clone(),
                 client: client.clone(),
                 server,
+                replica: replica(),
             },
+            is_loopback: false,
+            is_open: false,
             live: Arc::new(Semaphore::new(MOST_LIVE)),
         }
     }
 
+    /// Sets whether only clients on this host reach the server, and whether it admits every client.
+    pub(crate) fn reached_by(mut self, is_loopback: bool, is_open: bool) -> Self {
+        (self.is_loopback, self.is_open) = (is_loopback, is_open);
+        self
+    }
+
     /// Returns the routes. `protect` adds the access control of the server, and `is_secure` says that it speaks HTTPS.
     pub(crate) fn routes(&self, is_secure: bool, protect: impl Fn(Route) -> Route) -> Vec<Route> {
-        let form = html::sign_in().into_string();
-        let sign_in = SignIn::new(DEBUG, is_secure, form).policy(POLICY);
+        let form = |problem| html::sign_in(problem).into_string();
+        let sign_in = SignIn::new(DEBUG, is_secure, form)
+            .accept_links(self.is_loopback)
+            .policy(POLICY);
         let file = |path: &str, content_type: &'static str, text: &'static str| {
             Route::get(format!("{DEBUG}{path}"), move |_| async move {
                 let mut response = text_response(StatusCode::OK, text);
@@ -199,6 +221,10 @@ impl DebugPage {
     }
 
     async fn answer(&self, request: &Request<Bytes>) -> Response<Bytes> {
+        if self.is_open && !is_of_this_host(request.headers()) {
+            let text = "open the page by its address, such as 127.0.0.1, or as localhost";
+            return text_response(StatusCode::FORBIDDEN, text);
+        }
         let path = request.uri().path().strip_prefix(DEBUG).unwrap_or_default();
         let query = ViewQuery::parse(request.uri().query().unwrap_or_default());
         let (form, name) = match path.split_once('/') {
@@ -230,7 +256,8 @@ impl DebugPage {
             DebugView::Controller => query.controller.clone(),
             other => other.name().to_owned(),
         };
-        let page = html::page(view.path(), view.name(), &title, &content);
+        let replica = &self.gatherer.replica;
+        let page = html::page(view.path(), view.name(), (&title, replica), &content);
         let mut response = text_response(StatusCode::OK, page.into_string());
         let html = HeaderValue::from_static("text/html; charset=utf-8");
         response.headers_mut().insert(CONTENT_TYPE, html);
@@ -285,6 +312,9 @@ impl DebugPage {
     async fn writers(&self, kind: &Kind, key: &ObjectKey) -> Writers {
         // The type of the object is of no matter for its metadata.
         let live = self.gatherer.client.live();
+        if kind.gvk().group().is_empty() && kind.gvk().kind() == "Secret" {
+            return Err("the fields of Secrets are not shown".to_owned());
+        }
         // The server sends metadata alone, of any kind.
         let live = live.of::<PartialObjectMeta<DynamicObject>>(kind);
         let found = match timeout(WRITERS_LIMIT, live.get_opt(key)).await {
@@ -331,11 +361,13 @@ impl LivePage {
                 sleep(BETWEEN_LOOKS).await;
             }
             self.looks += 1;
-            if self.page.gatherer.monitor.stage() == RunStage::Stopping {
+            if self.looks > MOST_LOOKS || self.page.gatherer.monitor.stage() == RunStage::Stopping {
                 return None;
             }
             let writers = self.known_writers().await;
-            let content = self.page.content(self.view, &self.query, writers)?;
+            // A request of the program may panic when it is formatted, which ends this page alone.
+            let content = || self.page.content(self.view, &self.query, writers);
+            let content = catch_unwind(AssertUnwindSafe(content)).ok().flatten()?;
             self.silent += 1;
             if content.0 != self.shown {
                 self.shown = content.0;
@@ -366,13 +398,41 @@ impl LivePage {
 /// Returns a server-sent event. Each line of its data has a field of its own.
 fn message(data: &str) -> Bytes {
     let mut message = String::with_capacity(data.len() + 32);
-    for line in data.lines() {
+    for line in data.split(['\n', '\r']) {
         message.push_str("data: ");
         message.push_str(line);
         message.push('\n');
     }
     message.push('\n');
     message.into()
+}
+
+/// Returns the program and the host of this replica; in a Pod, the host is the Pod.
+fn replica() -> String {
+    let program = std::env::args_os().next();
+    let program = program.as_deref().map(Path::new).and_then(Path::file_stem);
+    let program = program.map(|name| name.to_string_lossy().into_owned());
+    let program = program.unwrap_or_else(|| "operator".to_owned());
+    match std::env::var("HOSTNAME") {
+        Ok(host) if !host.is_empty() => format!("{program} on {host}"),
+        _ => program,
+    }
+}
+
+/// Returns whether a browser was sent here by an address or by the name `localhost`. By any other name, a site could have made
+/// its own name point at this host, and read the page.
+fn is_of_this_host(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let Some(host) = host else {
+        return true;
+    };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) && !name.ends_with(':') => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost" || address.parse::<IpAddr>().is_ok()
 }
 
 fn as_json(view: &impl Serialize) -> Response<Bytes> {

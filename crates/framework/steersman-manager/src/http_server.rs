@@ -161,7 +161,8 @@ impl HttpServers {
             let mut routes = metrics_routes(metrics, client_config, registry, &self.diagnostics)?;
             if metrics.has_debug_page {
                 let server = client_config.host().to_owned();
-                let page = DebugPage::new(monitor, &self.diagnostics, registry, client, server);
+                let page = DebugPage::new(monitor, &self.diagnostics, registry, client, server)
+                    .reached_by(metrics.address.is_loopback(), metrics.is_open());
                 let reviewed = metrics.reviewed(client_config);
                 let protect = |route| metrics.protect(route, reviewed.as_ref());
                 for route in page.routes(metrics.tls.is_some(), protect) {

@@ -198,7 +198,7 @@ async fn drive<C: Future<Output = hyper::Result<()>>>(
             () = connection.overdue() => return,
             () = quiet(connection), if is_stopping => return,
             () = server.stop.cancelled(), if !is_stopping => {
-                if connection.is_without_request() {
+                if connection.is_without_request() || connection.is_streaming() {
                     return;
                 }
                 is_stopping = true;

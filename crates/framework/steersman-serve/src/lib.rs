@@ -80,7 +80,7 @@ pub use probe::{CheckResult, ProbeQuery, ProbeResponse};
 pub use routes::{AccessControl, Handler, Route, Routes, json_response, text_response};
 pub use server::{Server, ServerOptions};
 pub use shared_certificate::SharedCertificate;
-pub use sign_in::SignIn;
+pub use sign_in::{SignIn, SignInProblem};
 pub use steersman_certificates::{CertificateState, CertificateTimes};
 pub use streamed::stream_response;
 pub use tls::TlsOptions;

@@ -15,7 +15,7 @@ use tracing::{error, warn};
 
 use crate::error::BoxError;
 use crate::routes::{Route, Routes, text_response};
-use crate::sign_in::{is_of_browser, redirect};
+use crate::sign_in::{is_of_browser, to_form};
 
 impl Routes {
     /// Returns the response to a request without a connection, in this process. A handler that takes longer than
@@ -65,6 +65,7 @@ where
     B: Body<Data: Send, Error: Into<BoxError>> + Send,
 {
     let (head, body) = request.into_parts();
+    let path = route.path();
     // SERVE-5: a refused client costs no body.
     if let Some(access) = &route.access
         && let Err(refused) = access.admit(&head).await
@@ -72,7 +73,7 @@ where
         let is_unknown = refused.status() == StatusCode::UNAUTHORIZED;
         let form = route.sign_in.as_ref();
         return match form.filter(|_| is_unknown && is_of_browser(&head)) {
-            Some(form) => redirect(form),
+            Some(form) => to_form(form, path, &head),
             None => refused,
         };
     }

@@ -137,7 +137,8 @@ impl Route {
         self
     }
 
-    /// Sends browsers without a usable token to the form at this path, see [`SignIn`](crate::SignIn), instead of a 401.
+    /// Sends browsers without a usable token to the form of a [`SignIn`](crate::SignIn) instead of a 401. `path` is relative to
+    /// the folder of the route's own path.
     pub fn sign_in_at(mut self, path: impl Into<String>) -> Self {
         self.sign_in = Some(path.into());
         self

@@ -26,8 +26,8 @@ impl StreamedBody {
 
 /// Returns a response with a stream of parts as its body, each sent when the stream yields it.
 ///
-/// The request counts as in progress until the stream ends or the client leaves: a stream must end when its server stops,
-/// and is dropped at its next await if the client has left. `request_timeout` does not bound it.
+/// The request counts as in progress until the stream ends or the client leaves. A stop of the server ends the stream at once,
+/// whatever its client has read. `request_timeout` does not bound it.
 pub fn stream_response(
     content_type: &'static str,
     parts: impl Stream<Item = Bytes> + Send + 'static,

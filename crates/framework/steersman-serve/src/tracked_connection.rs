@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -20,6 +21,8 @@ use crate::streamed::{BodyStream, StreamedBody};
 
 pub(crate) struct TrackedConnection {
     phase: Mutex<ConnectionPhase>,
+    /// Whether a response with a stream of parts is in progress.
+    is_streaming: AtomicBool,
     /// Cancelled when the connection has to make room for another connection, or when the server ends.
     pub(crate) close: CancellationToken,
 }
@@ -43,6 +46,7 @@ impl TrackedConnection {
     pub(crate) fn new(phase: ConnectionPhase) -> Self {
         Self {
             phase: Mutex::new(phase),
+            is_streaming: AtomicBool::new(false),
             close: CancellationToken::new(),
         }
     }
@@ -56,6 +60,11 @@ impl TrackedConnection {
 
     pub(crate) fn waiting_since(&self) -> Option<Instant> {
         self.phase.lock().waiting_since()
+    }
+
+    /// Returns whether a stop ends the connection at once: a stream has no last part to wait for.
+    pub(crate) fn is_streaming(&self) -> bool {
+        self.is_streaming.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_without_request(&self) -> bool {
@@ -106,6 +115,11 @@ impl ResponseBody {
     pub(crate) fn of(response: Response<Bytes>, request: RequestInProgress) -> Response<Self> {
         let streamed = response.extensions().get::<StreamedBody>();
         let streamed = streamed.and_then(StreamedBody::take);
+        let is_streaming = streamed.is_some();
+        request
+            .connection
+            .is_streaming
+            .store(is_streaming, Ordering::Relaxed);
         response.map(|body| Self {
             body: match streamed {
                 Some(parts) => BodyParts::Streamed(parts),

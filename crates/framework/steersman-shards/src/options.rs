@@ -65,7 +65,8 @@ impl Shards {
     }
 
     /// Makes the options of a group of members that share all objects by the text that a function makes of an object's
-    /// key: objects with equal texts are in one shard. All members must have the same function.
+    /// key: objects with equal texts are in one shard. All members must have the same function, which members compare by
+    /// calling it with made-up keys, with and without a namespace.
     ///
     /// ```
     /// use steersman_object::ObjectKey;

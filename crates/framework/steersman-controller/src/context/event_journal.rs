@@ -62,7 +62,7 @@ const MOST_REQUESTS: usize = 4;
 /// The number of steps that are kept of one reconcile.
 const MOST_STEPS: usize = 64;
 
-/// The number of requests with steps. A write of a reconcile that was dropped leaves an entry until the request runs again.
+/// The number of requests with steps, and of writes in flight.
 const MOST_RUNNING: usize = 1024;
 
 /// The longest error of a write that is kept, in bytes.
@@ -138,6 +138,13 @@ impl<R: RequestKey> KeptEvent<R> {
 }
 
 impl StepJournal {
+    /// Returns the steps so far of the running reconciles of wanted requests.
+    pub(crate) fn running(&self, wanted: impl Fn(&RequestId) -> bool) -> Vec<ReconcileStep> {
+        let running = self.running.lock();
+        let wanted = running.by_request.iter().filter(|(id, _)| wanted(id));
+        wanted.flat_map(|(_, steps)| steps.first.clone()).collect()
+    }
+
     /// Removes and returns the steps of a reconcile that has ended.
     pub(crate) fn take(&self, request: Option<&RequestId>) -> KeptSteps {
         // A step of this reconcile was noted before it ended, by its task or by that of a write that it waited for.
@@ -154,7 +161,9 @@ impl StepJournal {
     fn note(&self, running: &mut RunningSteps, request: &RequestId, step: ReconcileStep) {
         let is_full = running.by_request.len() >= MOST_RUNNING;
         if is_full && !running.by_request.contains_key(request) {
-            return;
+            // Steps of a reconcile that was dropped stay until its request runs again, which a deleted object never does.
+            let any = running.by_request.keys().next().cloned();
+            any.and_then(|any| running.by_request.remove(&any));
         }
         let steps = running.by_request.entry(request.clone()).or_default();
         if steps.first.len() < MOST_STEPS {
@@ -169,7 +178,12 @@ impl StepJournal {
 impl WriteObserver for StepJournal {
     fn began(&self, write: &Write) {
         if write.request.is_some() {
-            self.running.lock().writes.insert(write.id, now());
+            let mut running = self.running.lock();
+            if running.writes.len() >= MOST_RUNNING {
+                // A write that panics never ends.
+                running.writes.clear();
+            }
+            running.writes.insert(write.id, now());
         }
     }
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use steersman_client::RequestId;
 use steersman_object::ObjectKey;
 use steersman_workqueue::{KeyReport, Queue, QueueReport};
 
 use crate::context::event_journal::EventJournal;
 use crate::context::loop_watch::LoopWatch;
 use crate::journal::recent::RecentReconcile;
-use crate::journal::{ErrorGroup, Inside, JournalEvent, LoopReport, ReconcileRate};
+use crate::journal::{ErrorGroup, Inside, JournalEvent, LoopReport, ReconcileRate, ReconcileStep};
 use crate::request::{RequestKey, requested_object};
 use crate::worker::recent_reconciles::RecentReconciles;
 
@@ -29,9 +30,23 @@ impl<R: RequestKey> Inside for RunningInside<R> {
     }
 
     fn find(&self, object: &ObjectKey) -> Option<KeyReport<String>> {
-        let is_for = |request: &R| requested_object(request).is_some_and(|(_, key)| key == object);
-        let found = self.queue.find(is_for)?;
+        let found = self.queue.find(|request| is_for(request, object))?;
         Some(found.map(|request| format!("{request:?}")))
+    }
+
+    fn recent(&self, object: Option<&ObjectKey>, most: usize) -> Vec<RecentReconcile> {
+        let is_wanted = |request: &R| object.is_none_or(|object| is_for(request, object));
+        self.recent.newest(most, is_wanted)
+    }
+
+    fn running_steps(&self, object: &ObjectKey) -> Vec<ReconcileStep> {
+        let journal = self.journal.as_ref();
+        let is_wanted = |id: &RequestId| {
+            let request = id.key::<R>();
+            request.is_some_and(|request| is_for(request, object))
+        };
+        let steps = journal.map(|journal| journal.steps.running(is_wanted));
+        steps.unwrap_or_default()
     }
 
     fn events(&self, object: Option<&ObjectKey>) -> Vec<JournalEvent> {
@@ -56,4 +71,8 @@ impl<R: RequestKey> Inside for RunningInside<R> {
     fn loops(&self) -> Vec<LoopReport> {
         self.loops.reports()
     }
+}
+
+fn is_for<R: RequestKey>(request: &R, object: &ObjectKey) -> bool {
+    requested_object(request).is_some_and(|(_, key)| key == object)
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::context::event_journal::KeptSteps;
+use crate::context::event_journal::{KeptSteps, shortened};
 use crate::context::reason::RunReason;
 use crate::journal::recent::{RecentReconcile, ReconcileResult};
 use crate::request::RequestKey;
@@ -22,6 +22,13 @@ pub(crate) struct Kept<R> {
 }
 
 impl<R: RequestKey> Kept<R> {
+    /// Shortens the text of a failure, so that its memory is bounded.
+    pub(crate) fn shorten(&mut self) {
+        if let ReconcileResult::Failed(text) | ReconcileResult::Panicked(text) = &mut self.result {
+            *text = shortened(std::mem::take(text));
+        }
+    }
+
     /// Formats the request and the reason, which may run code of the program.
     pub(crate) fn shown(self) -> RecentReconcile {
         RecentReconcile {

@@ -15,11 +15,21 @@ use crate::worker::reconcile_groups::{Failure, KeptErrors, ReconcileGroups};
 /// The records of the last reconciles of one controller. Cheap to clone; all clones share the records.
 #[derive(Clone)]
 pub(crate) struct RecentReconciles<R> {
-    kept: Arc<Mutex<VecDeque<Kept<R>>>>,
+    kept: Arc<Mutex<KeptReconciles<R>>>,
     /// Kept for a debug page only.
     groups: Option<Arc<Mutex<ReconcileGroups<R>>>>,
     most: usize,
 }
+
+struct KeptReconciles<R> {
+    /// The oldest first.
+    reconciles: VecDeque<Kept<R>>,
+    /// The number of their steps.
+    steps: usize,
+}
+
+/// The largest number of steps that are kept of all reconciles: the oldest reconciles lose theirs.
+const MOST_STEPS: usize = 4096;
 
 /// The largest number of recent reconciles that are kept, to bound their memory; with and without a debug page.
 const MOST: usize = 64;
@@ -28,22 +38,25 @@ const MOST_FOR_PAGE: usize = 1024;
 impl<R: RequestKey> RecentReconciles<R> {
     pub(crate) fn new(has_page: bool) -> Self {
         Self {
-            kept: Arc::new(Mutex::new(VecDeque::with_capacity(MOST))),
+            kept: Arc::new(Mutex::new(KeptReconciles {
+                reconciles: VecDeque::with_capacity(MOST),
+                steps: 0,
+            })),
             groups: has_page.then(|| Arc::new(Mutex::new(ReconcileGroups::new(now())))),
             most: if has_page { MOST_FOR_PAGE } else { MOST },
         }
     }
 
-    pub(crate) fn keep(&self, reconcile: Kept<R>) {
+    pub(crate) fn keep(&self, mut reconcile: Kept<R>) {
         if let Some(groups) = &self.groups {
+            reconcile.shorten();
             let request = || format!("{:?}", reconcile.request);
             let failure = Failure::of(&reconcile.result, request);
             let dropped = groups.lock().note(&reconcile, failure);
             drop(dropped);
         }
         let mut kept = self.kept.lock();
-        let oldest = (kept.len() >= self.most).then(|| kept.pop_front());
-        kept.push_back(reconcile);
+        let oldest = kept.push(reconcile, self.most);
         drop(kept);
         // The oldest reconcile is dropped outside the lock, because dropping its request may run code of the program.
         drop(oldest);
@@ -51,14 +64,28 @@ impl<R: RequestKey> RecentReconciles<R> {
 
     /// Returns the kept reconciles in readable form, oldest first.
     pub(crate) fn read(&self) -> Vec<RecentReconcile> {
-        let kept: Vec<Kept<R>> = self.kept.lock().iter().cloned().collect();
+        let mut newest = self.newest(usize::MAX, |_| true);
+        newest.reverse();
+        newest
+    }
+
+    /// Returns the last `most` reconciles of wanted requests in readable form, newest first.
+    pub(crate) fn newest(&self, most: usize, wanted: impl Fn(&R) -> bool) -> Vec<RecentReconcile> {
+        let kept = self.kept.lock();
+        let newest = kept.reconciles.iter().rev();
+        let newest = newest.filter(|one| wanted(&one.request)).take(most);
+        let newest: Vec<Kept<R>> = newest.cloned().collect();
+        drop(kept);
         // Requests are formatted outside the lock, because the formatting may panic.
-        kept.into_iter().map(Kept::shown).collect()
+        newest.into_iter().map(Kept::shown).collect()
     }
 
     /// Returns the slowest reconciles of the last hour, the slowest first.
     pub(crate) fn slowest(&self) -> Vec<RecentReconcile> {
-        let slowest = self.groups.as_ref().map(|groups| groups.lock().slowest());
+        let slowest = self
+            .groups
+            .as_ref()
+            .map(|groups| groups.lock().slowest(now()));
         slowest.into_iter().flatten().map(Kept::shown).collect()
     }
 
@@ -78,14 +105,41 @@ impl<R: RequestKey> RecentReconciles<R> {
     }
 }
 
+impl<R> KeptReconciles<R> {
+    /// Adds a reconcile. Returns the one that made room.
+    fn push(&mut self, reconcile: Kept<R>, most: usize) -> Option<Kept<R>> {
+        let is_full = self.reconciles.len() >= most;
+        let oldest = is_full.then(|| self.reconciles.pop_front()).flatten();
+        if let Some(oldest) = &oldest {
+            self.steps -= oldest.steps.first.len();
+        }
+        self.steps += reconcile.steps.first.len();
+        self.reconciles.push_back(reconcile);
+        let mut with_steps = self.reconciles.iter_mut();
+        while self.steps > MOST_STEPS
+            && let Some(oldest) = with_steps.find(|one| !one.steps.first.is_empty())
+        {
+            self.steps -= oldest.steps.first.len();
+            oldest.steps.more += oldest.steps.first.len();
+            oldest.steps.first = Vec::new();
+        }
+        oldest
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use steersman_client::WaitCause;
+    use steersman_object::Kind;
 
     use super::*;
     use crate::context::event_journal::KeptSteps;
     use crate::context::reason::RunReason;
     use crate::journal::recent::ReconcileResult;
+    use crate::journal::{ReconcileStep, StepAction};
 
     #[test]
     fn the_oldest_reconcile_makes_room() {
@@ -106,5 +160,43 @@ mod tests {
         let ids: Vec<u64> = recent.read().iter().map(|one| one.id).collect();
         assert_eq!(ids, (36..100).collect::<Vec<_>>());
         assert_eq!(recent.read()[0].request, "36");
+    }
+
+    #[test]
+    fn the_steps_of_all_reconciles_are_bounded_and_the_oldest_lose_theirs() {
+        let recent = RecentReconciles::new(true);
+        let step = || ReconcileStep {
+            began: now(),
+            took: Duration::ZERO,
+            action: StepAction::Wait(WaitCause::LiveRead),
+            kind: Kind::of::<ConfigMap>(),
+            key: None,
+        };
+        let many = MOST_STEPS / 64 + 2;
+        for id in 0..many as u64 {
+            recent.keep(Kept {
+                id,
+                request: id,
+                reason: RunReason::default(),
+                attempt: 0,
+                result: ReconcileResult::Failed("x".repeat(9_999)),
+                time: Duration::ZERO,
+                ended: now(),
+                next_in: None,
+                steps: KeptSteps {
+                    first: (0..64).map(|_| step()).collect(),
+                    more: 1,
+                },
+            });
+        }
+        let read = recent.read();
+        let steps: Vec<usize> = read.iter().map(|one| one.steps.len()).collect();
+        assert_eq!((steps[0], steps[1], steps[2]), (0, 0, 64));
+        assert_eq!((read[0].more_steps, read[2].more_steps), (65, 1));
+        let ReconcileResult::Failed(message) = &read[0].result else {
+            panic!("{:?}", read[0].result);
+        };
+        assert!(message.len() < 1_100, "{}", message.len());
+        assert_eq!(recent.newest(1, |id| *id == 3)[0].id, 3);
     }
 }

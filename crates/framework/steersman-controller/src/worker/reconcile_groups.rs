@@ -97,21 +97,21 @@ impl<R: RequestKey> ReconcileGroups<R> {
         if let Some(failure) = failure {
             self.note_failure(kept, failure);
         }
+        self.note_slow(kept)
+    }
+
+    /// Keeps a reconcile if it is among the slowest of the last hour.
+    fn note_slow(&mut self, kept: &Kept<R>) -> Vec<Kept<R>> {
+        let now = kept.ended;
+        let is_old = |one: &mut Kept<R>| is_old(one, now);
+        let mut dropped: Vec<Kept<R>> = self.slowest.extract_if(.., is_old).collect();
         let least = self
             .slowest
             .last()
             .filter(|_| self.slowest.len() == MOST_SLOW);
-        let is_slow = least.is_none_or(|least| least.time < kept.time);
-        if is_slow {
-            self.note_slow(kept)
-        } else {
-            Vec::new()
+        if least.is_some_and(|least| least.time >= kept.time) {
+            return dropped;
         }
-    }
-
-    fn note_slow(&mut self, kept: &Kept<R>) -> Vec<Kept<R>> {
-        let is_old = |one: &mut Kept<R>| kept.ended.saturating_duration_since(one.ended) > SLOW_FOR;
-        let mut dropped: Vec<Kept<R>> = self.slowest.extract_if(.., is_old).collect();
         let at = self.slowest.partition_point(|one| one.time >= kept.time);
         self.slowest.insert(at, kept.clone());
         if self.slowest.len() > MOST_SLOW {
@@ -149,8 +149,9 @@ impl<R: RequestKey> ReconcileGroups<R> {
         errors.requests.push_front(kept.request.clone());
     }
 
-    pub(crate) fn slowest(&self) -> Vec<Kept<R>> {
-        self.slowest.clone()
+    pub(crate) fn slowest(&self, now: Instant) -> Vec<Kept<R>> {
+        let slowest = self.slowest.iter();
+        slowest.filter(|one| !is_old(one, now)).cloned().collect()
     }
 
     /// Returns the failures by message, the last one first.
@@ -189,6 +190,10 @@ impl<R: RequestKey> KeptErrors<R> {
                 .collect(),
         }
     }
+}
+
+fn is_old<R>(kept: &Kept<R>, now: Instant) -> bool {
+    now.saturating_duration_since(kept.ended) > SLOW_FOR
 }
 
 /// Returns a message without the request, the parts of its name, and numbers, so that failures of different requests with
@@ -288,10 +293,10 @@ mod tests {
     fn the_slowest_of_the_last_hour_are_kept() {
         let now = steersman_api::clock::now();
         let mut groups = ReconcileGroups::new(now);
-        note(
-            &mut groups,
-            &kept("old", ReconcileResult::Success, 99_000, now),
-        );
+        for _ in 0..MOST_SLOW {
+            let old = kept("old", ReconcileResult::Success, 99_000, now);
+            note(&mut groups, &old);
+        }
         let later = now + SLOW_FOR + Duration::from_secs(1);
         for millis in 0..40 {
             note(
@@ -299,7 +304,7 @@ mod tests {
                 &kept("new", ReconcileResult::Success, millis, later),
             );
         }
-        let slowest = groups.slowest();
+        let slowest = groups.slowest(later);
         let times: Vec<u128> = slowest.iter().map(|one| one.time.as_millis()).collect();
         assert_eq!(times, (24..40).rev().collect::<Vec<u128>>());
     }

@@ -368,7 +368,7 @@ impl ReflectorMachine {
             // The server does not understand the continue token, so the list begins anew.
             FailureClass::Rejected if paging => {
                 self.unpaged = true;
-                self.restart(ResourceVersion::unset(), ListCause::Expired);
+                self.restart(ResourceVersion::unset(), ListCause::RefusedToken);
             }
             FailureClass::Decode if self.phase == ReflectorPhase::Watching => {
                 self.broken += 1;

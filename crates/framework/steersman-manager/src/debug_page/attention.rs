@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use steersman_cache::InformerFailure;
-use steersman_controller::{ControllerStatus, KeyReport, KeyState, QueueReport};
+use steersman_controller::{ControllerStatus, ErrorGroup, KeyReport, KeyState, QueueReport};
 
-use super::rows::outcome;
 use super::text::{encoded, link, seconds};
 use super::view::{AttentionItem, Severity};
 use crate::health::Check;
@@ -28,12 +28,13 @@ const LOOP_SHOWN: Duration = Duration::from_mins(15);
 /// The number of items that are shown.
 const MOST: usize = 30;
 
-/// Returns what needs attention, the most urgent first.
-pub(super) fn attention(facts: Facts) -> Vec<AttentionItem> {
+/// Returns what needs attention, the most urgent first, and the number of items that are left out.
+pub(super) fn attention(facts: Facts) -> (Vec<AttentionItem>, usize) {
     let mut items = facts.items;
     items.sort_by_key(|item| item.severity);
+    let more = items.len().saturating_sub(MOST);
     items.truncate(MOST);
-    items
+    (items, more)
 }
 
 impl Facts {
@@ -191,6 +192,48 @@ impl Facts {
         );
     }
 
+    /// Adds what keeps this replica from its part, by the section `shards` of the diagnostics.
+    pub(super) fn add_shards(&mut self, shards: &Value) {
+        let text = |name: &str| shards[name].as_str().unwrap_or_default().to_owned();
+        let link = || "replicas".to_owned();
+        if shards.is_null() {
+            return;
+        }
+        if shards["isRenewed"] == false {
+            self.bad(
+                "this replica works on no object: its Lease is not renewed".to_owned(),
+                text("lastError"),
+                Some(
+                    "see whether the operator may create and update Leases in its namespace"
+                        .to_owned(),
+                ),
+                link(),
+            );
+        }
+        if !shards["otherDivision"].is_null() {
+            self.warning(
+                "this replica has no shards: the others divide the objects in another way".to_owned(),
+                format!("{} here, {} there", text("division"), text("otherDivision")),
+                "nothing to do during a rollout: it begins when the last replica of the other form has left".to_owned(),
+                link(),
+            );
+        }
+        let others = shards["waitsFor"].as_array().into_iter().flatten();
+        let others: Vec<&str> = others.filter_map(Value::as_str).collect();
+        if !others.is_empty() {
+            self.warning(
+                format!("this replica waits for shards of {}", others.join(", ")),
+                format!(
+                    "slots {}",
+                    shards["awaited"]["slots"].as_str().unwrap_or_default()
+                ),
+                "nothing to do if it lasts seconds; otherwise a reconcile does not end there"
+                    .to_owned(),
+                link(),
+            );
+        }
+    }
+
     /// Adds the findings of checks that fail.
     pub(super) fn add_checks(&mut self, checks: &[Check]) {
         for check in checks.iter().filter(|check| !check.is_ok) {
@@ -226,13 +269,13 @@ impl Facts {
     }
 }
 
-/// Returns the error of the last reconcile of a request.
+/// Returns the last error of a request.
 fn last_error(status: &ControllerStatus, request: &str) -> String {
-    let recent = status.recent();
-    let last = recent.iter().rev().find(|one| one.request == request);
-    match last.map(|last| outcome(&last.result)) {
-        Some((_, Some(message))) => message.to_owned(),
-        Some((result, None)) => result.to_owned(),
-        None => "its last reconcile is no longer on record".to_owned(),
-    }
+    let errors = status.errors();
+    let is_of = |group: &&ErrorGroup| group.requests.iter().any(|one| one == request);
+    let last = errors.iter().find(is_of);
+    last.map_or_else(
+        || "its error is no longer on record".to_owned(),
+        |last| last.message.clone(),
+    )
 }

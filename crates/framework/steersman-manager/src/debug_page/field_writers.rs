@@ -50,6 +50,8 @@ fn collect(set: &Value, path: String, fields: &mut Vec<String>) {
         let part = match name.split_once(':') {
             Some(("f", field)) if path.is_empty() => field.to_owned(),
             Some(("f", field)) => format!(".{field}"),
+            // The value of an item is content.
+            Some(("v", _)) => "[…]".to_owned(),
             Some((_, key)) => {
                 let key: String = key.chars().take(LONGEST_PART).collect();
                 format!("[{key}]")
@@ -99,7 +101,7 @@ mod tests {
             writers[1].fields,
             [
                 "spec.ports[{\"port\":80}].name",
-                "spec.ports[\"x\"]",
+                "spec.ports[…]",
                 "spec.replicas"
             ]
         );

@@ -30,6 +30,8 @@ pub(crate) struct Gatherer {
     pub(crate) registry: Registry,
     pub(crate) client: Client,
     pub(crate) server: String,
+    /// The program and the host of this replica.
+    pub(crate) replica: String,
 }
 
 /// A controller and the kind of its requests.
@@ -41,19 +43,19 @@ struct SeenController {
 /// The number of requests of each state, of reconciles and of events that one controller shows.
 const MOST: usize = 20;
 
+/// The number of reconciles of one object that its page shows.
+const MOST_ROWS: usize = 100;
+
 /// How long the last error of a controller is shown in the list of controllers.
 const RECENT_ERROR: Duration = Duration::from_mins(10);
 
 impl<T> PageOf<T> {
     fn of(query: &ViewQuery, all: Vec<T>) -> Self {
+        let offset = query.offset.min(all.len());
         Self {
             total: all.len(),
-            items: all
-                .into_iter()
-                .skip(query.offset)
-                .take(query.limit)
-                .collect(),
-            offset: query.offset,
+            items: all.into_iter().skip(offset).take(query.limit).collect(),
+            offset,
             limit: query.limit,
             filter: query.filter.clone(),
         }
@@ -75,6 +77,9 @@ impl Gatherer {
             facts.add_failure(cluster.as_deref(), failure);
         }
         facts.add_checks(&self.monitor.live_checks(now));
+        facts.add_shards(&self.diagnostics.section("shards").unwrap_or(Value::Null));
+        let is_leader = self.is_leader();
+        let (attention, more_attention) = attention(facts);
         let wanted = all
             .iter()
             .filter(|one| query.matches(one.status.controller()));
@@ -82,19 +87,22 @@ impl Gatherer {
         let page = PageOf::of(query, wanted);
         let stage = self.monitor.stage();
         Overview {
+            replica: self.replica.clone(),
             server: self.server.clone(),
             stage: match stage {
                 RunStage::Starting => "starting",
                 RunStage::Started => "started",
                 RunStage::Stopping => "stopping",
             },
-            is_leader: self
-                .diagnostics
-                .section("lease")
-                .and_then(|lease| lease["isLeader"].as_bool()),
-            attention: attention(facts),
+            is_leader,
+            attention,
+            more_attention,
             controllers: PageOf {
-                items: page.items.iter().map(|one| one.row(now)).collect(),
+                items: page
+                    .items
+                    .iter()
+                    .map(|one| one.row(is_leader, now))
+                    .collect(),
                 total: page.total,
                 offset: page.offset,
                 limit: page.limit,
@@ -115,8 +123,7 @@ impl Gatherer {
                 .filter(|row| row.state == state)
                 .collect()
         };
-        let mut recent = status.recent();
-        recent.reverse();
+        let recent = status.last_reconciles(None, MOST);
         let mut events = status.events(None);
         events.reverse();
         let lost = [status.last_handler_panic(), status.last_handler_error()];
@@ -127,7 +134,7 @@ impl Gatherer {
             .collect();
         loops.reverse();
         Some(ControllerView {
-            row: controller.row(now),
+            row: controller.row(self.is_leader(), now),
             running: rows("running"),
             ready: rows("ready"),
             delayed: rows("delayed"),
@@ -146,11 +153,7 @@ impl Gatherer {
                 .iter()
                 .map(|one| reconcile_row(one, now))
                 .collect(),
-            recent: recent
-                .iter()
-                .take(MOST)
-                .map(|one| reconcile_row(one, now))
-                .collect(),
+            recent: recent.iter().map(|one| reconcile_row(one, now)).collect(),
             loops,
             lost_events: lost
                 .into_iter()
@@ -171,18 +174,15 @@ impl Gatherer {
         let key = query.object()?;
         let status = &controller.status;
         let request = status.request_of(&key);
-        let text = key.to_string();
-        let recent = status.recent();
-        // Requests for objects of other clusters begin with the name of the cluster.
-        let of_cluster = format!("/{text}");
-        let is_for = |request: &str| request == text || request.ends_with(&of_cluster);
-        let reconciles = recent.iter().filter(|one| is_for(&one.request));
+        let reconciles = status.last_reconciles(Some(&key), MOST_ROWS);
+        let steps = status.running_steps(&key);
         Some(ObjectView {
             controller: status.controller().to_owned(),
             kind: controller.kind.as_ref().map(ToString::to_string),
             request: request.as_ref().map(|request| request_row(request, now)),
-            timeline: timeline(reconciles, &status.events(Some(&key)), now),
-            key: text,
+            timeline: timeline(&reconciles, &steps, &status.events(Some(&key)), now),
+            is_shared: self.diagnostics.section("shards").is_some(),
+            key: key.to_string(),
             writers: Vec::new(),
             problem: None,
         })
@@ -248,6 +248,11 @@ impl Gatherer {
         }
     }
 
+    /// Returns whether this replica leads; `None` without leader election.
+    fn is_leader(&self) -> Option<bool> {
+        self.diagnostics.section("lease")?["isLeader"].as_bool()
+    }
+
     fn controllers(&self) -> Vec<SeenController> {
         let controllers = self.monitor.controllers_with_kinds().into_iter();
         controllers
@@ -262,7 +267,7 @@ impl Gatherer {
 }
 
 impl SeenController {
-    fn row(&self, now: Instant) -> ControllerRow {
+    fn row(&self, is_leader: Option<bool>, now: Instant) -> ControllerRow {
         let status = &self.status;
         let work = status.work();
         // One key of each state is enough, for the longest running reconcile.
@@ -279,6 +284,7 @@ impl SeenController {
             state: match (&work, status.is_waiting()) {
                 (Some(_), _) => "working",
                 (None, true) => "waiting",
+                (None, false) if is_leader == Some(false) => "standby",
                 (None, false) => "off",
             },
             waiting_for: waiting_for.iter().map(ToString::to_string).collect(),

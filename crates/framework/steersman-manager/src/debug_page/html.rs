@@ -1,6 +1,7 @@
 //! Machine: the frame of the pages, and the parts that several pages have.
 
 use maud::{DOCTYPE, Markup, html};
+use steersman_serve::SignInProblem;
 
 use super::text::{encoded, link, seconds};
 use super::view::{PageOf, RequestRow};
@@ -16,21 +17,26 @@ const NAVIGATION: [NavigationLink; 4] = [
 ];
 
 /// Returns a whole page around the content of a view. `path` is the path of the view below `/debug/`, `./` for the overview.
-pub(super) fn page(path: &str, view: &str, title: &str, content: &Markup) -> Markup {
+pub(super) fn page(
+    path: &str,
+    view: &str,
+    (title, replica): (&str, &str),
+    content: &Markup,
+) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) }
+                title { (title) " – " (replica) }
                 link rel="stylesheet" href="page.css";
                 link rel="icon" href="data:,";
             }
             body {
                 a.skip href="#content" { "To the content" }
                 header {
-                    strong { "Steersman" }
+                    strong { (replica) }
                     nav aria-label="Pages" {
                         @for (target, name, key) in NAVIGATION {
                             a href=(target) data-key=(key) aria-current=[(target == path).then_some("page")]
@@ -50,7 +56,16 @@ pub(super) fn page(path: &str, view: &str, title: &str, content: &Markup) -> Mar
 }
 
 /// Returns the page with the form for a token.
-pub(super) fn sign_in() -> Markup {
+pub(super) fn sign_in(problem: SignInProblem) -> Markup {
+    let problem = match problem {
+        SignInProblem::Refused => {
+            Some("The token was refused: it has expired, or it is of another cluster.")
+        }
+        SignInProblem::NoToken => Some(
+            "This is no token: only letters, digits and the characters - . _ ~ + / = are in tokens, at most 3,900.",
+        ),
+        _ => None,
+    };
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -64,6 +79,7 @@ pub(super) fn sign_in() -> Markup {
             body {
                 main #content {
                     h1 { "Sign in" }
+                    @if let Some(problem) = problem { p.bad role="alert" { (problem) } }
                     p { "The pages of this operator are open to users with the permission to "
                         code { "get" } " the paths " code { "/debug" } " and " code { "/debug/*" }
                         " (" code { "nonResourceURLs" } " of a ClusterRole)." }
@@ -74,7 +90,7 @@ pub(super) fn sign_in() -> Markup {
                         input #token type="password" name="token" autocomplete="off" required autofocus;
                         button { "Sign in" }
                     }
-                    p.muted { "The token stays in a cookie of this browser for an hour, and is sent to this operator alone." }
+                    p.muted { "The token stays in a cookie of this browser for an hour. The browser sends it to paths below /debug of this host." }
                 }
             }
         }

@@ -41,6 +41,7 @@ pub(super) fn overview(view: &Overview) -> Markup {
                 }
             }
         }
+        @if view.more_attention > 0 { p.muted { "and " (view.more_attention) " more" } }
         h2 { "Controllers" }
         (filter(&view.controllers, "controllers"))
         (table(
@@ -74,6 +75,7 @@ fn controller_state(row: &ControllerRow) -> Markup {
         @match row.state {
             "waiting" => span.bad { "waiting" },
             "working" => span.good { "working" },
+            "standby" => span.muted { "not started: another replica leads" },
             other => span.muted { (other) },
         }
     }
@@ -236,7 +238,8 @@ pub(super) fn object(view: &ObjectView) -> Markup {
         h2 { "What comes next" }
         @match &view.request {
             Some(row) => p { "The request " (request_state(row)) "." },
-            None => p.muted { "Nothing: the request neither runs nor waits. An event, or the time that the last reconcile asked for, brings it back." },
+            None if view.is_shared => p.muted { "Nothing here: the request neither runs nor waits in this replica. The object may be another replica's: see " a href="replicas" { "Replicas" } "." },
+            None => p.muted { "Nothing: the request neither runs nor waits. The next event brings it back." },
         }
         h2 { "What happened" }
         @if rows.is_empty() {

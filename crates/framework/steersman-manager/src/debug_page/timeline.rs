@@ -12,14 +12,20 @@ use super::view::TimelineRow;
 const MOST: usize = 200;
 
 /// Returns the rows, the newest first. Of one instant, the row that came last is first.
-pub(super) fn timeline<'a>(
-    reconciles: impl Iterator<Item = &'a RecentReconcile>,
+pub(super) fn timeline(
+    reconciles: &[RecentReconcile],
+    running: &[ReconcileStep],
     events: &[JournalEvent],
     now: Instant,
 ) -> Vec<TimelineRow> {
     let mut rows: Vec<(Instant, TimelineRow)> = Vec::new();
     rows.extend(events.iter().map(|event| (event.at, of_event(event, now))));
-    for reconcile in reconciles {
+    rows.extend(running.iter().map(|step| {
+        let ended = step.began + step.took;
+        (ended, of_step(step, ended, now))
+    }));
+    // The sort below is stable, and rows of one instant are to stay in order: the oldest reconcile first.
+    for reconcile in reconciles.iter().rev() {
         let began = reconcile.ended.checked_sub(reconcile.time);
         rows.extend(reconcile.steps.iter().map(|step| {
             let ended = step.began + step.took;

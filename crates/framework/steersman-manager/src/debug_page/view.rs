@@ -9,6 +9,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Overview {
+    /// The program and the host of this replica.
+    pub(crate) replica: String,
     /// The host of the API server.
     pub(crate) server: String,
     /// `starting`, `started` or `stopping`.
@@ -17,6 +19,8 @@ pub(crate) struct Overview {
     pub(crate) is_leader: Option<bool>,
     /// What needs attention, the most urgent first.
     pub(crate) attention: Vec<AttentionItem>,
+    /// The number of further items.
+    pub(crate) more_attention: usize,
     pub(crate) controllers: PageOf<ControllerRow>,
     pub(crate) caches: CacheTotals,
 }
@@ -63,7 +67,7 @@ pub(crate) struct ControllerRow {
     pub(crate) name: String,
     /// The kind of its requests; `null` for requests of another type.
     pub(crate) kind: Option<String>,
-    /// `waiting` for first syncs, `working` or `off`.
+    /// `waiting` for first syncs, `working`, `standby` while another replica leads, or `off`.
     pub(crate) state: &'static str,
     /// The kinds that it waits for, with the reasons.
     pub(crate) waiting_for: Vec<String>,
@@ -199,6 +203,8 @@ pub(crate) struct ObjectView {
     pub(crate) key: String,
     /// Its request in the queue; `null` if it neither runs nor waits.
     pub(crate) request: Option<RequestRow>,
+    /// Whether replicas share the work, so that the object may be another one's.
+    pub(crate) is_shared: bool,
     /// What happened, the newest first.
     pub(crate) timeline: Vec<TimelineRow>,
     /// The writers of its fields, from `managedFields`.

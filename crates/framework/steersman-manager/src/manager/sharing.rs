@@ -64,8 +64,9 @@ impl PartReadiness {
 
 /// Returns why a replica does not work on its part; `open` are the slots that it works on.
 fn unready(status: &ShardStatus, open: &SlotSet) -> Option<String> {
-    // SHARD-11: a rolling update must go on, because it ends the replicas that this one waits for.
-    if status.other_division.is_some() {
+    // SHARD-11: a rolling update must go on, because it ends the replicas that this one waits for. A replica that cannot
+    // write its own Lease must not let it go on.
+    if status.other_division.is_some() && status.is_renewed {
         return None;
     }
     let (owned, awaited) = (&status.owned, &status.awaited);
@@ -161,7 +162,9 @@ mod tests {
         assert_eq!(unready(&status, &part), None);
         status.is_renewed = false;
         assert!(unready(&status, &part).is_some());
-        status.other_division = Some("name-00000000".to_owned());
+        (status.owned, status.other_division) = (none, Some("name-00000000".to_owned()));
+        assert!(unready(&status, &none).is_some());
+        status.is_renewed = true;
         assert_eq!(unready(&status, &none), None);
     }
 

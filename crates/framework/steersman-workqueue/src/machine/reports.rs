@@ -1,5 +1,7 @@
 //! Machine: reports the keys of the queue without changing them.
 
+use std::cmp::Reverse;
+
 use crate::key::Key;
 use crate::machine::Machine;
 use crate::options::Priority;
@@ -8,7 +10,7 @@ use crate::report::{KeyReport, KeyState, QueueReport};
 use crate::table::{KeyEntry, KeyStatus};
 
 impl<T: Key> Machine<T> {
-    /// Returns the numbers of keys by state, and at most `most` keys of each state. Takes time with the number of ready keys.
+    /// Returns the numbers of keys by state, and at most `most` keys of each state. Takes time with the number of keys.
     pub(crate) fn report(&self, most: usize) -> QueueReport<T> {
         let mut held: Vec<_> = self.held.iter().map(|one| (one.since, one.slot)).collect();
         held.sort_unstable();
@@ -51,10 +53,19 @@ impl<T: Key> Machine<T> {
 
     fn failing(&self, most: usize) -> Vec<KeyReport<T>> {
         let slots = self.table.slots().filter(|slot| self.has_retry(*slot));
-        let mut failing: Vec<_> = slots.filter_map(|slot| self.key_report(slot)).collect();
-        failing.sort_by_key(|one| std::cmp::Reverse(one.failures));
-        failing.truncate(most);
-        failing
+        let failures = |slot| {
+            let key = self.table.get(slot).and_then(KeyEntry::key);
+            key.map_or(0, |key| self.limiter.failures(key))
+        };
+        let mut failing: Vec<_> = slots.map(|slot| (Reverse(failures(slot)), slot)).collect();
+        if failing.len() > most {
+            // Only the first ones are sorted and copied.
+            failing.select_nth_unstable(most);
+            failing.truncate(most);
+        }
+        failing.sort_unstable();
+        let slots = failing.into_iter().map(|(_, slot)| slot);
+        slots.filter_map(|slot| self.key_report(slot)).collect()
     }
 
     /// Returns whether a key has failed and waits for its retry.

@@ -146,7 +146,8 @@ impl GroupLeases<'_> {
 /// Returns the finding about a member without slots; `division` is how the group divides the objects.
 fn check_spare(member: &str, lease: &Value, division: &str) -> DoctorFinding {
     let own = annotation(lease, "steersman/shards-division");
-    if own == division {
+    let leaves = !annotation(lease, "steersman/shards-standing").is_empty();
+    if own == division || own.is_empty() || leaves {
         return DoctorFinding::unknown(
             format!("{member} has no slots"),
             "nothing to do if it has just started or ended, or if there are more replicas than slots",

@@ -76,7 +76,9 @@ async fn a_real_cluster_is_changed_only_after_a_confirmation_and_keeps_its_objec
         top
     };
     let shown = succeeds(top().arg("--token-path").arg(&token));
-    for part in ["works, started", "CONTROLLER", "\ngreeting ", "nothing needs attention"] {
+    for part in [
+        "works, started", "CONTROLLER", "\ngreeting ", "nothing needs attention",
+    ] {
         assert!(shown.contains(part), "{part:?}: {shown}");
     }
     let refused = fails(&mut top());

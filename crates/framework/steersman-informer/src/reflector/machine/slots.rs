@@ -13,7 +13,7 @@ impl ReflectorMachine {
     /// former owner of a slot may have written after every version that this reflector has seen.
     pub(crate) fn handle_gained_slots(&mut self, now: Instant) {
         self.close(now);
-        self.restart(ResourceVersion::unset(), ListCause::Requested);
+        self.restart(ResourceVersion::unset(), ListCause::Slots);
     }
 
     /// SHARD-7: handles that no slot is wanted: no request is sent, so none fails.
