@@ -325,16 +325,6 @@ impl<S: Clone> Client<S> {
     pub async fn writes_finished(&self) {
         self.shared.sender().in_flight.none().await;
     }
-
-    /// Returns the number of writes of this client, its copies and the clients made from it that are in flight.
-    pub fn writes_in_flight(&self) -> usize {
-        self.shared.sender().in_flight.count()
-    }
-
-    /// Returns the number of objects with writes of this client and its copies that the cache has not seen yet.
-    pub fn unseen_writes(&self) -> usize {
-        self.shared.sender().own.unseen()
-    }
 }
 
 /// Reads objects from the cache, or from the server where the cache cannot answer the read.
@@ -485,7 +475,7 @@ impl<S> Client<S> {
         match self.shared.owes(kind, Read::Object(&key.placed(kind))) {
             false => Ok(waiting(read(), || cached_read_span(kind, Some(&key))).await?),
             true => {
-                let getting = cached::get(&self.shared, kind, &key, read);
+                let getting = Box::pin(cached::get(&self.shared, kind, &key, read));
                 getting.instrument(cached_read_span(kind, Some(&key))).await
             }
         }

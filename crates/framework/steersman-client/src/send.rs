@@ -55,7 +55,8 @@ pub(crate) struct WritesInFlight {
 struct WriteInFlight(Arc<WritesInFlight>);
 
 /// A wait that is reported when this value is dropped: also if the future of the wait is dropped before its end.
-struct ObservedWait<'a> {
+#[must_use]
+pub(crate) struct ObservedWait<'a> {
     sender: &'a RequestSender,
     observer: &'a dyn WaitObserver,
     cause: WaitCause,
@@ -139,7 +140,8 @@ impl RequestSender {
         version: Option<ResourceVersion>,
     ) -> Result<Answer<T>, Error> {
         let span = write_span(kind, request.request_info());
-        let sending = self.repeated(kind, request, version);
+        // Boxed, because a variable that holds it and the span around it would each add its size to the future.
+        let sending = Box::pin(self.repeated(kind, request, version));
         let answer = sending.instrument(span.clone()).await;
         record(&span, answer.as_ref().err());
         answer
@@ -171,7 +173,9 @@ impl RequestSender {
         ask: impl Fn() -> F,
     ) -> Result<T, Error> {
         let span = live_read_span(kind);
-        let asking = async {
+        let _observed = self.observe(WaitCause::LiveRead, kind);
+        // The block is awaited where it is written: each variable that holds it would add its size to the future.
+        let answer = async {
             let mut repeats = Repeats::default();
             loop {
                 match ask().await {
@@ -179,29 +183,27 @@ impl RequestSender {
                     Err(error) => self.pause(error, kind, None, &mut repeats).await?,
                 }
             }
-        };
-        let reading = asking.instrument(span.clone());
-        let answer = self.observed(WaitCause::LiveRead, kind, reading).await;
+        }
+        .instrument(span.clone())
+        .await;
         record(&span, answer.as_ref().err());
         answer
     }
 
-    /// Waits for a future, and reports the wait to the observer, if there is one.
-    pub(crate) async fn observed<T>(
-        &self,
+    /// Reports a wait to the observer, if there is one, when the result is dropped.
+    pub(crate) fn observe<'a>(
+        &'a self,
         cause: WaitCause,
-        kind: &Kind,
-        wait: impl Future<Output = T>,
-    ) -> T {
+        kind: &'a Kind,
+    ) -> Option<ObservedWait<'a>> {
         let observer = self.options.wait_observer.as_ref();
-        let _observed = observer.map(|observer| ObservedWait {
+        observer.map(|observer| ObservedWait {
             sender: self,
             observer: &**observer,
             cause,
             kind,
             began: now(),
-        });
-        wait.await
+        })
     }
 
     /// Returns a copy of this sender. The copy sends dry runs if `dry_run` is set or the client is for dry runs.
@@ -297,14 +299,11 @@ impl RequestSender {
         if let (Some(metrics), Some(code)) = (&self.options.metrics, error.code()) {
             metrics.repeated(code, method.unwrap_or("GET"), &self.host, wait);
         }
-        let pausing = sleep(wait).instrument(pause_span(wait, error.code()));
-        match method {
-            Some(_) => {
-                self.observed(WaitCause::RetryAfter, kind, pausing).await;
-            }
-            // The pauses of a read are part of its wait.
-            None => pausing.await,
-        }
+        // The pauses of a read are part of its wait.
+        let is_write = method.is_some();
+        let _observed = is_write.then(|| self.observe(WaitCause::RetryAfter, kind));
+        let span = pause_span(wait, error.code());
+        sleep(wait).instrument(span).await;
         Ok(())
     }
 

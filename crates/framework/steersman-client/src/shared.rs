@@ -139,8 +139,8 @@ impl SharedClient {
         if notes.is_empty() {
             return WaitOutcome::Cache(Vec::new());
         }
-        let waiting = sender.own.wait(&sender.options, kind, read, notes);
-        sender.observed(WaitCause::OwnWrites, kind, waiting).await
+        let _observed = sender.observe(WaitCause::OwnWrites, kind);
+        sender.own.wait(&sender.options, kind, read, notes).await
     }
 
     /// Returns whether a result that was read after [`wait`](Self::wait) is valid. The `unstored` objects are absent on

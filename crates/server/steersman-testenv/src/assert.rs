@@ -71,7 +71,8 @@ pub async fn eventually_within<T, F: Future<Output = Result<T, String>>>(
     what: &str,
     check: impl FnMut() -> F,
 ) -> Result<T, ConditionError> {
-    let wait = retried(patience, what, check);
+    // Boxed, so that the futures of tests stay small.
+    let wait = Box::pin(retried(patience, what, check));
     match page::watched(what, wait).await {
         Ok(found) => Ok(found),
         Err(text) => Err(unmet(text).await),

@@ -5,6 +5,7 @@ mod external;
 mod controller;
 mod kind;
 mod webhook;
+mod version_edits;
 mod version;
 
 pub(crate) use self::controller::controller;

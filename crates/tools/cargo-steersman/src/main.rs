@@ -30,7 +30,6 @@ mod names;
 mod shell_words;
 mod edits;
 mod api_kind;
-mod version_edits;
 mod record;
 mod scaffold;
 mod screen;

@@ -312,3 +312,15 @@ impl Client {
         self.of(&kind).apply_part(manifest).await
     }
 }
+
+impl Client {
+    /// Returns the number of writes of this client, its copies and the clients made from it that are in flight.
+    pub fn writes_in_flight(&self) -> usize {
+        self.shared.sender().in_flight.count()
+    }
+
+    /// Returns the number of objects with writes of this client and its copies that the cache has not seen yet.
+    pub fn unseen_writes(&self) -> usize {
+        self.shared.sender().own.unseen()
+    }
+}

@@ -173,7 +173,7 @@ async fn a_live_page_is_sent_again_when_it_has_changed_and_ends_with_the_operato
     let (manager, started) = opened(&server).await;
     let stream = TcpStream::connect(manager.metrics_address().unwrap()).await;
     let mut stream = stream.unwrap();
-    let head = "GET /debug/live/overview HTTP/1.1\r\nHost: test\r\n\r\n";
+    let head = "GET /debug/live/overview HTTP/1.1\r\nHost: localhost:1\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut seen = String::new();
     let mut read = async |seen: &mut String| {
@@ -196,6 +196,28 @@ async fn a_live_page_is_sent_again_when_it_has_changed_and_ends_with_the_operato
     let stopped = tokio::spawn(started.stop());
     while read(&mut seen).await > 0 {}
     soon(stopped).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn an_open_page_is_read_only_by_an_address_or_as_localhost() {
+    let server = ApiServer::new();
+    let (manager, started) = opened(&server).await;
+    for (host, status) in [
+        ("127.0.0.1:8080", 200),
+        ("[::1]:8080", 200),
+        ("localhost", 200),
+        ("evil.example", 403),
+        ("localhost.evil.example:80", 403),
+    ] {
+        let stream = TcpStream::connect(manager.metrics_address().unwrap()).await;
+        let head = format!("GET /debug/ HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let answer = exchange(&mut stream.unwrap(), &head).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{host}: {answer}"
+        );
+    }
+    started.stop().await.unwrap();
 }
 
 #[tokio::test]

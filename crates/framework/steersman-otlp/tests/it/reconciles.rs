@@ -7,7 +7,7 @@ use steersman_object::ListOptions;
 use steersman_otlp::OtlpOptions;
 
 use crate::collector::{Collector, ReceivedSpan};
-use crate::world::{World, key, start};
+use crate::world::{ReceivedRequest, World, key, start};
 
 const INTERNAL: i32 = 1;
 const CLIENT: i32 = 3;
@@ -57,6 +57,16 @@ fn children<'a>(spans: &'a [ReceivedSpan], parent: &ReceivedSpan) -> Vec<&'a str
     children.map(|span| span.name.as_str()).collect()
 }
 
+fn assert_attributes(span: &ReceivedSpan, expected: &[(&str, &str)]) {
+    for (attribute, value) in expected {
+        assert_eq!(
+            span.attribute(attribute),
+            Some(*value),
+            "{attribute}: {span:#?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_reconcile_is_a_trace_of_its_reads_writes_and_waits() {
     let collector = Collector::start().await;
@@ -72,20 +82,17 @@ async fn a_reconcile_is_a_trace_of_its_reads_writes_and_waits() {
     let spans = collector.spans();
     let reconcile = only(&spans, "reconcile greeter");
     assert_eq!((reconcile.kind, &*reconcile.parent), (INTERNAL, ""));
-    for (attribute, value) in [
-        ("steersman.controller.name", "greeter"),
-        ("steersman.object.kind", "ConfigMap"),
-        ("k8s.namespace.name", "default"),
-        ("steersman.object.name", "hello"),
-        ("steersman.reconcile.attempt", "0"),
-        ("steersman.reconcile.result", "success"),
-    ] {
-        assert_eq!(
-            reconcile.attribute(attribute),
-            Some(value),
-            "{attribute}: {reconcile:#?}"
-        );
-    }
+    assert_attributes(
+        reconcile,
+        &[
+            ("steersman.controller.name", "greeter"),
+            ("steersman.object.kind", "ConfigMap"),
+            ("k8s.namespace.name", "default"),
+            ("steersman.object.name", "hello"),
+            ("steersman.reconcile.attempt", "0"),
+            ("steersman.reconcile.result", "success"),
+        ],
+    );
     assert!(reconcile.attribute("steersman.reconcile.id").is_some());
     assert_eq!(
         children(&spans, reconcile),
@@ -121,19 +128,16 @@ async fn a_reconcile_is_a_trace_of_its_reads_writes_and_waits() {
         (post.kind, post.status, &post.parent),
         (CLIENT, 0, &write.id)
     );
-    for (attribute, value) in [
-        ("http.request.method", "POST"),
-        ("http.response.status_code", "201"),
-        ("url.template", template),
-        ("server.address", "in-process"),
-        ("k8s.namespace.name", "default"),
-    ] {
-        assert_eq!(
-            post.attribute(attribute),
-            Some(value),
-            "{attribute}: {post:#?}"
-        );
-    }
+    assert_attributes(
+        post,
+        &[
+            ("http.request.method", "POST"),
+            ("http.response.status_code", "201"),
+            ("url.template", template),
+            ("server.address", "in-process"),
+            ("k8s.namespace.name", "default"),
+        ],
+    );
     assert!(
         post.attribute("url.full")
             .unwrap()
@@ -144,12 +148,16 @@ async fn a_reconcile_is_a_trace_of_its_reads_writes_and_waits() {
         assert!(!span.attributes.contains_key("target"), "{span:#?}");
     }
 
-    // The server received the ids of the span of each request, and no others.
+    assert_traced(&requests, [get, post]);
+}
+
+/// Asserts that the server received the ids of the spans of these requests, and no others.
+fn assert_traced(requests: &[ReceivedRequest], spans: [&ReceivedSpan; 2]) {
     let traced: Vec<String> = requests
         .iter()
         .filter_map(|request| request.traceparent.clone())
         .collect();
-    let expected = [get, post].map(|span| format!("00-{}-{}-01", span.trace, span.id));
+    let expected = spans.map(|span| format!("00-{}-{}-01", span.trace, span.id));
     assert_eq!(traced, expected);
     // The informer that the reconcile started belongs to no trace.
     let informer = requests
@@ -176,19 +184,16 @@ async fn a_reconcile_links_to_the_event_that_caused_it() {
     assert_eq!(reconcile.links, [(event.trace.clone(), event.id.clone())]);
     assert_ne!(event.trace, reconcile.trace);
     assert_eq!((event.kind, &*event.parent), (CONSUMER, ""));
-    for (attribute, value) in [
-        ("steersman.object.kind", "ConfigMap"),
-        ("k8s.namespace.name", "default"),
-        ("steersman.object.name", "hello"),
-        ("steersman.object.resource_version", &version),
-        ("steersman.event.change", "created"),
-    ] {
-        assert_eq!(
-            event.attribute(attribute),
-            Some(value),
-            "{attribute}: {event:#?}"
-        );
-    }
+    assert_attributes(
+        event,
+        &[
+            ("steersman.object.kind", "ConfigMap"),
+            ("k8s.namespace.name", "default"),
+            ("steersman.object.name", "hello"),
+            ("steersman.object.resource_version", &version),
+            ("steersman.event.change", "created"),
+        ],
+    );
 }
 
 struct Idle;

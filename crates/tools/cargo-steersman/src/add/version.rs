@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use steersman_testenv::apiserver::manifests;
 
 use crate::add::kind::CRD_IMPORT;
+use crate::add::version_edits::with_version;
 use crate::add::webhook::{WEBHOOKS, register};
 use crate::api_kind::{self, ApiKind};
 use crate::change_set::ChangeSet;
@@ -18,7 +19,6 @@ use crate::error::Error;
 use crate::names::{self, ProgramName, VERSION_RULE, is_version, version_age};
 use crate::project::Project;
 use crate::scaffold::{Files, version_test};
-use crate::version_edits::with_version;
 
 /// Adds a version to a kind of the operator in the current folder, and adds the conversion of the kind to the webhooks.
 pub(crate) fn version(args: &AddVersionArgs) -> Result<(), Error> {

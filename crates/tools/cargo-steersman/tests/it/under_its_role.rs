@@ -44,7 +44,7 @@ pub(crate) async fn works_under_its_role(folder: &Path, program: &Path) {
     let log = || std::fs::read_to_string(kubeconfig.with_extension("log")).unwrap();
     for sample in manifests::read(folder.join("config/samples")).unwrap() {
         eventually("the server accepts the sample", || async {
-            let applied = apply(server, &sample.object).await;
+            let applied = Box::pin(apply(server, &sample.object)).await;
             applied.map_err(|problem| format!("{sample}: {problem}\n{}", log()))
         })
         .await
