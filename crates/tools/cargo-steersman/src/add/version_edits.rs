@@ -19,7 +19,7 @@ use crate::edits::{Edited, end, end_of_line, parse, start_of_items};
 struct Replacements(Vec<(Range<usize>, String)>);
 
 /// The text before the items of a `versioned` module.
-const HEAD: &str = include_str!("../templates/version/head.rs.tmpl");
+const HEAD: &str = include_str!("../../templates/version/head.rs.tmpl");
 
 /// Adds a version to a kind. Changes nothing if the kind has the version.
 pub(crate) fn with_version(source: &str, kind: &ApiKind, version: &str) -> Edited {
