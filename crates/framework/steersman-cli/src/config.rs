@@ -71,6 +71,14 @@ impl<T: OperatorSettings> Config<T> {
         let mut all = flags.clone().or(environment).or(lower);
         all.controller = Some(controllers);
         let flags = without_empty_values(all);
+        let metrics = flags.metrics_bind_address.as_deref().unwrap_or_default();
+        if flags.debug_page == Some(true) && ListenAddress::from(metrics).is_off() {
+            return Err(Error::Lacks {
+                key: "debug-page",
+                lacking: "metrics-bind-address",
+                reason: "the metrics server serves the page, for instance on 127.0.0.1:8080",
+            });
+        }
         if flags.webhook_inject_ca_from.is_some() && flags.webhook_cert_path.is_none() {
             return Err(Error::Lacks {
                 key: "webhook-inject-ca-from",
@@ -453,6 +461,12 @@ mod tests {
 
     #[test]
     fn the_debug_page_is_served_if_it_is_asked_for() {
+        let alone = crate::Args::try_parse_from(["program", "--debug-page"]).unwrap();
+        let refused = alone.config_with(|_| None).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("debug-page needs metrics-bind-address"),
+            "{refused}"
+        );
         for (flags, expected) in [
             (&[][..], "has_debug_page: false"),
             (&["--debug-page"], "has_debug_page: true"),

@@ -301,6 +301,9 @@ impl DebugPage {
         if view != DebugView::Object {
             return Ok(Vec::new());
         }
+        if query.names_cluster() {
+            return Err("the fields of objects of other clusters are not shown".to_owned());
+        }
         let kind = self.gatherer.kind_of(&query.controller);
         match kind.zip(query.object()) {
             Some((kind, key)) => self.writers(&kind, &key).await,

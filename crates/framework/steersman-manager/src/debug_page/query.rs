@@ -46,15 +46,24 @@ impl ViewQuery {
         this
     }
 
-    /// Returns the key of the object; `None` without one.
+    /// Returns the key of the object; `None` without one. A third part before it is the name of a cluster.
     pub(crate) fn object(&self) -> Option<ObjectKey> {
-        match self.key.split_once('/') {
-            Some((namespace, name)) if !name.is_empty() => {
+        let parts: Vec<&str> = self.key.split('/').collect();
+        if parts.iter().any(|part| part.is_empty()) {
+            return None;
+        }
+        match *parts {
+            [name] => Some(ObjectKey::cluster_scoped(name)),
+            [namespace, name] | [_, namespace, name] => {
                 Some(ObjectKey::namespaced(namespace, name))
             }
-            None if !self.key.is_empty() => Some(ObjectKey::cluster_scoped(&self.key)),
             _ => None,
         }
+    }
+
+    /// Returns whether the key names a cluster.
+    pub(crate) fn names_cluster(&self) -> bool {
+        self.key.split('/').count() == 3
     }
 
     /// Returns whether a row with this name is wanted.
@@ -74,6 +83,9 @@ mod tests {
         assert_eq!(query.controller, "my shop");
         assert_eq!(query.object(), Some(ObjectKey::namespaced("a", "b")));
         assert_eq!((query.filter.as_str(), query.limit), ("x y", MOST_ROWS));
+        let other = ViewQuery::parse("key=east/a/b");
+        assert!(other.names_cluster() && !query.names_cluster());
+        assert_eq!(other.object(), Some(ObjectKey::namespaced("a", "b")));
         let empty = ViewQuery::parse("");
         assert_eq!((empty.object(), empty.limit, empty.offset), (None, ROWS, 0));
         assert_eq!(
