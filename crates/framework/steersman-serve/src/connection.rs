@@ -35,7 +35,7 @@ pub(crate) struct ConnectionServer {
 /// The response to a client that speaks plain HTTP to an HTTPS server, as in Go.
 const NO_TLS: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
-/// How long a stopping server keeps a connection without a request, so that its last response can be sent.
+/// How long a stopping server keeps a connection without a response to come, so that its last response can be sent.
 const QUIET: Duration = Duration::from_secs(1);
 /// The number of concurrent requests per HTTP/2 connection.
 const STREAMS: u32 = 32;
@@ -164,12 +164,12 @@ async fn serve_request(
     Ok(ResponseBody::of(response, in_progress))
 }
 
-/// Waits until the connection has had no request for a while. A stop does not wait longer, because the protocol waits
+/// Waits until the connection has had no response to send for a while. A stop does not wait longer, because the protocol waits
 /// until the client closes the connection, which a lost client never does (SERVE-3).
 async fn quiet(connection: &TrackedConnection) {
     loop {
         tokio::time::sleep(QUIET).await;
-        let since = connection.waiting_since();
+        let since = connection.done_since();
         let now = tokio::time::Instant::now().into_std();
         if since.is_some_and(|since| now.saturating_duration_since(since) >= QUIET) {
             return;
@@ -198,7 +198,7 @@ async fn drive<C: Future<Output = hyper::Result<()>>>(
             () = connection.overdue() => return,
             () = quiet(connection), if is_stopping => return,
             () = server.stop.cancelled(), if !is_stopping => {
-                if connection.is_without_request() || connection.is_streaming() {
+                if connection.can_stop() {
                     return;
                 }
                 is_stopping = true;

@@ -11,6 +11,8 @@ pub(crate) struct ConnectionPhase {
     phase: RequestPhase,
     /// The start of the phase. For an idle or busy connection, also the last time that bytes of a response were sent.
     since: Instant,
+    /// The number of requests in progress with a stream as their response.
+    streams: usize,
     /// Whether the connection speaks HTTP/2, in which bytes between requests, such as pings, begin no request.
     is_multiplexed: bool,
 }
@@ -40,6 +42,7 @@ impl ConnectionPhase {
             limits,
             phase,
             since: now,
+            streams: 0,
             is_multiplexed: false,
         }
     }
@@ -88,6 +91,16 @@ impl ConnectionPhase {
         }
     }
 
+    /// Records that the response to a request in progress is a stream, which has no last part to wait for.
+    pub(crate) fn handle_stream(&mut self) {
+        self.streams += 1;
+    }
+
+    /// Records that a stream has ended or its client is gone, before the end of its request is recorded.
+    pub(crate) fn handle_stream_end(&mut self) {
+        self.streams = self.streams.saturating_sub(1);
+    }
+
     /// Returns when to close the connection if its phase does not change; `None` for never.
     ///
     /// With a request in progress, this is the time limit of the handler, plus the idle time without a sent byte of the
@@ -119,9 +132,22 @@ impl ConnectionPhase {
         (!is_busy).then_some(self.since)
     }
 
-    /// Returns whether a stop can close the connection at once: it has no request, so that no response is lost.
-    pub(crate) fn is_without_request(&self) -> bool {
-        matches!(self.phase, RequestPhase::Handshake | RequestPhase::Head)
+    /// Returns whether a stop can close the connection at once, because no response is lost (SERVE-3).
+    pub(crate) fn can_stop(&self) -> bool {
+        match self.phase {
+            RequestPhase::Handshake | RequestPhase::Head => true,
+            RequestPhase::Idle => false,
+            RequestPhase::Busy(requests) => requests <= self.streams,
+        }
+    }
+
+    /// Returns since when a stopping connection has had no more to send; `None` while a response is to come (SERVE-3).
+    pub(crate) fn done_since(&self) -> Option<Instant> {
+        let is_done = match self.phase {
+            RequestPhase::Busy(requests) => requests <= self.streams,
+            RequestPhase::Handshake | RequestPhase::Head | RequestPhase::Idle => true,
+        };
+        is_done.then_some(self.since)
     }
 }
 
@@ -205,6 +231,29 @@ mod tests {
         phase.handle_read(t + 50 * S);
         phase.handle_written(t + 50 * S);
         assert_eq!(phase.deadline(), Some(t + 98 * S));
+    }
+
+    /// SERVE-3: a stop waits for the requests in progress, but for no stream.
+    #[test]
+    fn a_stop_waits_for_requests_beside_a_stream() {
+        let t = start();
+        let mut phase = ConnectionPhase::new(Limits::new(), false, t);
+        assert!(phase.can_stop());
+        phase.handle_request(t);
+        assert!(!phase.can_stop());
+        phase.handle_stream();
+        assert!(phase.can_stop());
+        phase.handle_request(t + S);
+        assert!(!phase.can_stop());
+        assert_eq!(phase.done_since(), None);
+        phase.handle_response(t + 2 * S);
+        assert_eq!(phase.done_since(), Some(t + 2 * S), "the stream alone");
+        assert_eq!(phase.waiting_since(), None, "it makes no room");
+        phase.handle_stream_end();
+        phase.handle_response(t + 3 * S);
+        assert!(!phase.can_stop(), "the last part may still be being sent");
+        phase.handle_request(t + 4 * S);
+        assert!(!phase.can_stop());
     }
 
     #[test]

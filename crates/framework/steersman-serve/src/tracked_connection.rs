@@ -2,7 +2,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -21,14 +20,14 @@ use crate::streamed::{BodyStream, StreamedBody};
 
 pub(crate) struct TrackedConnection {
     phase: Mutex<ConnectionPhase>,
-    /// Whether a response with a stream of parts is in progress.
-    is_streaming: AtomicBool,
     /// Cancelled when the connection has to make room for another connection, or when the server ends.
     pub(crate) close: CancellationToken,
 }
 
 pub(crate) struct RequestInProgress {
     connection: Arc<TrackedConnection>,
+    /// Whether the response is a stream.
+    is_streamed: bool,
 }
 
 /// The body of a response. The request counts as in progress until its response body is dropped.
@@ -46,7 +45,6 @@ impl TrackedConnection {
     pub(crate) fn new(phase: ConnectionPhase) -> Self {
         Self {
             phase: Mutex::new(phase),
-            is_streaming: AtomicBool::new(false),
             close: CancellationToken::new(),
         }
     }
@@ -62,13 +60,12 @@ impl TrackedConnection {
         self.phase.lock().waiting_since()
     }
 
-    /// Returns whether a stop ends the connection at once: a stream has no last part to wait for.
-    pub(crate) fn is_streaming(&self) -> bool {
-        self.is_streaming.load(Ordering::Relaxed)
+    pub(crate) fn can_stop(&self) -> bool {
+        self.phase.lock().can_stop()
     }
 
-    pub(crate) fn is_without_request(&self) -> bool {
-        self.phase.lock().is_without_request()
+    pub(crate) fn done_since(&self) -> Option<Instant> {
+        self.phase.lock().done_since()
     }
 
     /// Waits until the phase of the connection exceeds its time limit (SERVE-1).
@@ -101,25 +98,36 @@ impl TrackedConnection {
         self.on(ConnectionPhase::handle_request);
         RequestInProgress {
             connection: Arc::clone(self),
+            is_streamed: false,
         }
+    }
+}
+
+impl RequestInProgress {
+    fn stream(&mut self) {
+        self.is_streamed = true;
+        self.connection.on(|phase, _| phase.handle_stream());
     }
 }
 
 impl Drop for RequestInProgress {
     fn drop(&mut self) {
-        self.connection.on(ConnectionPhase::handle_response);
+        self.connection.on(|phase, now| {
+            if self.is_streamed {
+                phase.handle_stream_end();
+            }
+            phase.handle_response(now);
+        });
     }
 }
 
 impl ResponseBody {
-    pub(crate) fn of(response: Response<Bytes>, request: RequestInProgress) -> Response<Self> {
+    pub(crate) fn of(response: Response<Bytes>, mut request: RequestInProgress) -> Response<Self> {
         let streamed = response.extensions().get::<StreamedBody>();
         let streamed = streamed.and_then(StreamedBody::take);
-        let is_streaming = streamed.is_some();
-        request
-            .connection
-            .is_streaming
-            .store(is_streaming, Ordering::Relaxed);
+        if streamed.is_some() {
+            request.stream();
+        }
         response.map(|body| Self {
             body: match streamed {
                 Some(parts) => BodyParts::Streamed(parts),

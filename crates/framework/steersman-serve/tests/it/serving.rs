@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
 use http::StatusCode;
 use prometheus::{IntCounter, Registry};
 use steersman_serve::{
-    Error, ListenAddress, MetricsPage, Route, Routes, Server, ServerOptions, text_response,
+    Error, ListenAddress, MetricsPage, Route, Routes, Server, ServerOptions, stream_response,
+    text_response,
 };
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use crate::world::{ask, ok, rest, routes, serve, soon, status};
+use crate::world::{Running, ask, ok, rest, routes, serve, soon, status};
 
 #[tokio::test]
 async fn a_route_answers_its_path_and_its_methods() {
@@ -34,13 +37,10 @@ async fn a_route_answers_its_path_and_its_methods() {
 #[tokio::test]
 async fn a_panic_of_a_handler_is_a_500_and_the_server_goes_on() {
     let mut routes = routes();
-    let panics = Route::get(
-        "/panic",
-        |request: http::Request<bytes::Bytes>| async move {
-            assert!(request.uri().path().is_empty(), "a handler panics");
-            text_response(StatusCode::OK, "never")
-        },
-    );
+    let panics = Route::get("/panic", |request: http::Request<Bytes>| async move {
+        assert!(request.uri().path().is_empty(), "a handler panics");
+        text_response(StatusCode::OK, "never")
+    });
     routes.add(panics).unwrap();
     let server = serve(ServerOptions::new(), routes).await;
     assert_eq!(status(&server.get("/panic", "").await), 500);
@@ -51,7 +51,7 @@ async fn a_panic_of_a_handler_is_a_500_and_the_server_goes_on() {
 #[tokio::test]
 async fn a_body_that_is_too_large_is_refused() {
     let mut routes = Routes::new();
-    let echo = |request: http::Request<bytes::Bytes>| async move { ok(request.into_body()) };
+    let echo = |request: http::Request<Bytes>| async move { ok(request.into_body()) };
     routes.add(Route::any("/echo", 8, echo)).unwrap();
     let server = serve(ServerOptions::new(), routes).await;
     let post = async |body: &str| {
@@ -68,21 +68,25 @@ async fn a_body_that_is_too_large_is_refused() {
     server.stopped().await;
 }
 
+/// A route with a handler that notifies `begun`, and then waits for `finish`.
+fn slow(begun: &Arc<Notify>, finish: &Arc<Notify>) -> Route {
+    let (begun, finish) = (Arc::clone(begun), Arc::clone(finish));
+    Route::get("/slow", move |_| {
+        let (begun, finish) = (Arc::clone(&begun), Arc::clone(&finish));
+        async move {
+            begun.notify_one();
+            finish.notified().await;
+            text_response(StatusCode::OK, "finished")
+        }
+    })
+}
+
 /// SERVE-3: a stopping server waits for the requests in progress until the limit.
 #[tokio::test]
 async fn a_stop_waits_for_the_requests_in_progress() {
     let (begun, finish) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let mut routes = routes();
-    let (begins, finishes) = (Arc::clone(&begun), Arc::clone(&finish));
-    let slow = move |_| {
-        let (begins, finishes) = (Arc::clone(&begins), Arc::clone(&finishes));
-        async move {
-            begins.notify_one();
-            finishes.notified().await;
-            text_response(StatusCode::OK, "finished")
-        }
-    };
-    routes.add(Route::get("/slow", slow)).unwrap();
+    routes.add(slow(&begun, &finish)).unwrap();
     let server = serve(ServerOptions::new(), routes).await;
     // Connections without a complete request do not delay a stop: a new one, one with half a head, and an idle one.
     let _new = server.connect().await;
@@ -99,6 +103,52 @@ async fn a_stop_waits_for_the_requests_in_progress() {
     let response = soon(asked).await.unwrap();
     assert!(response.ends_with("finished\n"), "{response}");
     soon(server.task).await.unwrap();
+}
+
+/// SERVE-3: a stop ends the streams, and no request that came after a stream on its connection.
+#[tokio::test]
+async fn a_stop_ends_streams_and_no_later_request_of_their_connections() {
+    let (begun, finish) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let mut routes = routes();
+    routes.add(slow(&begun, &finish)).unwrap();
+    let part = || stream::iter([Bytes::from_static(b"part")]);
+    let short = move |_| async move { stream_response("text/plain", part()) };
+    routes.add(Route::get("/short", short)).unwrap();
+    let endless =
+        move |_| async move { stream_response("text/plain", part().chain(stream::pending())) };
+    routes.add(Route::get("/endless", endless)).unwrap();
+    let server = serve(ServerOptions::new(), routes).await;
+    let mut endless = begin(&server, "/endless", "part").await;
+    let mut used = begin(&server, "/short", "\r\n0\r\n\r\n").await;
+    let asked = tokio::spawn(async move {
+        used.write_all(b"GET /slow HTTP/1.1\r\nHost: test\r\n\r\n")
+            .await
+            .unwrap();
+        rest(&mut used).await
+    });
+    soon(begun.notified()).await;
+    server.stop.cancel();
+    assert_eq!(rest(&mut endless).await, "");
+    finish.notify_one();
+    let response = soon(asked).await.unwrap();
+    assert!(response.ends_with("finished\n"), "{response}");
+    soon(server.task).await.unwrap();
+}
+
+/// Sends a GET on a new connection, and reads the response until it has `end`.
+async fn begin(server: &Running, path: &str, end: &str) -> TcpStream {
+    let mut stream = server.connect().await;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut response = Vec::new();
+    while !response
+        .windows(end.len())
+        .any(|part| part == end.as_bytes())
+    {
+        let read = soon(stream.read_buf(&mut response)).await.unwrap();
+        assert!(read > 0, "{path} ended early");
+    }
+    stream
 }
 
 #[tokio::test]
