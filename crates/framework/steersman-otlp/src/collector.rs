@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use steersman_object::report;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
@@ -83,22 +84,10 @@ impl HttpClient for CollectorClient {
                 }
                 Ok(answer)
             }
-            Ok(Err(error)) => Err(self.failed(chain(&*error))),
+            Ok(Err(error)) => Err(self.failed(report(&*error).to_string())),
             Err(_) => Err(self.failed(format!("no answer within {} s", self.limit.as_secs_f64()))),
         }
     }
-}
-
-/// Returns an error and its causes as one line.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 /// Returns the settings of TLS. The certificates of the system are read only for a collector with HTTPS.

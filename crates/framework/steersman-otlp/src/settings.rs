@@ -46,6 +46,8 @@ const LOCAL: &str = "http://localhost:4318";
 const TRACES_PATH: &str = "/v1/traces";
 /// The default of `OTEL_EXPORTER_OTLP_TIMEOUT`.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// What is wrong with another share.
+const SHARE: &str = "it is a number from 0 to 1";
 
 impl ExportSettings {
     /// Returns the address of the collector for logs, without a user and a password.
@@ -216,8 +218,6 @@ fn sample_ratio(given: &GivenSettings, variables: Variables<'_>) -> Result<f64, 
         }
     }
 }
-
-const SHARE: &str = "it is a number from 0 to 1";
 
 fn is_share(ratio: f64) -> bool {
     (0.0..=1.0).contains(&ratio)
