@@ -166,9 +166,11 @@ impl ControllerStatus {
         read.map(|read| read()).unwrap_or_default()
     }
 
-    fn inside(&self) -> Option<Arc<dyn Inside>> {
+    /// Reads the running controller; returns the default if it does not run.
+    fn inside<T: Default>(&self, read: impl FnOnce(&dyn Inside) -> T) -> T {
         // Copied, because reading takes other locks and formats requests.
-        self.shared.state.lock().inside.clone()
+        let inside = self.shared.state.lock().inside.clone();
+        inside.map(|inside| read(&*inside)).unwrap_or_default()
     }
 
     /// Returns the numbers of held, ready and delayed requests, and at most `most` requests of each state, as texts; `None`
@@ -176,66 +178,53 @@ impl ControllerStatus {
     ///
     /// Made for people: it visits every waiting request under the lock of the queue.
     pub fn queue(&self, most: usize) -> Option<QueueReport<String>> {
-        Some(self.inside()?.queue(most))
+        self.inside(|inside| Some(inside.queue(most)))
     }
 
     /// Returns the state of the request for an object, of one of the clusters if there are several; `None` if the queue does
     /// not hold it, and for requests of a type of the program.
     pub fn request_of(&self, object: &ObjectKey) -> Option<KeyReport<String>> {
-        self.inside()?.find(object)
+        self.inside(|inside| inside.find(object))
     }
 
     /// Returns the last reconciles, newest first, at most `most`: of all requests, or of those for `object`. Empty unless the
     /// controller runs.
     pub fn last_reconciles(&self, object: Option<&ObjectKey>, most: usize) -> Vec<RecentReconcile> {
-        let inside = self.inside();
-        inside
-            .map(|inside| inside.recent(object, most))
-            .unwrap_or_default()
+        self.inside(|inside| inside.recent(object, most))
     }
 
     /// Returns the writes and waits so far of the running reconcile of an object. Empty without a
     /// [journal](crate::StartContext::journal).
     pub fn running_steps(&self, object: &ObjectKey) -> Vec<ReconcileStep> {
-        let inside = self.inside();
-        inside
-            .map(|inside| inside.running_steps(object))
-            .unwrap_or_default()
+        self.inside(|inside| inside.running_steps(object))
     }
 
     /// Returns the last live events of the watches, oldest first: up to 1,024, or those of `object` and of requests for it
     /// among these. Empty without [`StartContext::journal`](crate::StartContext::journal).
     pub fn events(&self, object: Option<&ObjectKey>) -> Vec<JournalEvent> {
-        let inside = self.inside();
-        inside
-            .map(|inside| inside.events(object))
-            .unwrap_or_default()
+        self.inside(|inside| inside.events(object))
     }
 
     /// Returns the failures by message, the last one first: up to 32 messages. Failures with messages that differ only in numbers
     /// and in the names of their requests count as one. Empty without a [journal](crate::StartContext::journal).
     pub fn errors(&self) -> Vec<ErrorGroup> {
-        let inside = self.inside();
-        inside.map(|inside| inside.errors()).unwrap_or_default()
+        self.inside(|inside| inside.errors())
     }
 
     /// Returns the slowest reconciles of the last hour, the slowest first: up to 16. Empty without a
     /// [journal](crate::StartContext::journal).
     pub fn slowest(&self) -> Vec<RecentReconcile> {
-        let inside = self.inside();
-        inside.map(|inside| inside.slowest()).unwrap_or_default()
+        self.inside(|inside| inside.slowest())
     }
 
     /// Returns the last warnings about requests that trigger themselves (CTRL-24), the newest last: up to 16.
     pub fn loops(&self) -> Vec<LoopReport> {
-        let inside = self.inside();
-        inside.map(|inside| inside.loops()).unwrap_or_default()
+        self.inside(|inside| inside.loops())
     }
 
     /// Returns the number of reconciles of the last minute; zero without a [journal](crate::StartContext::journal).
     pub fn rate(&self) -> ReconcileRate {
-        let inside = self.inside();
-        inside.map(|inside| inside.rate()).unwrap_or_default()
+        self.inside(|inside| inside.rate())
     }
 
     /// Shows the queue and the journal until the returned guard is dropped.

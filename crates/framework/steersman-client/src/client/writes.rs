@@ -311,9 +311,7 @@ impl Client {
         let kind = self.mapper().kind(&gvk_of(manifest)?).await?;
         self.of(&kind).apply_part(manifest).await
     }
-}
 
-impl Client {
     /// Returns the number of writes of this client, its copies and the clients made from it that are in flight.
     pub fn writes_in_flight(&self) -> usize {
         self.shared.sender().in_flight.count()

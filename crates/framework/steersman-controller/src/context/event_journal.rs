@@ -65,6 +65,9 @@ const MOST_STEPS: usize = 64;
 /// The number of requests with steps, and of writes in flight.
 const MOST_RUNNING: usize = 1024;
 
+/// Waits that are not longer are not kept.
+const SHORTEST_WAIT: Duration = Duration::from_micros(10);
+
 /// The longest error of a write that is kept, in bytes.
 const LONGEST_ERROR: usize = 1024;
 
@@ -231,9 +234,6 @@ impl WaitObserver for StepJournal {
         self.note(&mut self.running.lock(), request, step);
     }
 }
-
-/// Waits that are not longer are not kept.
-const SHORTEST_WAIT: Duration = Duration::from_micros(10);
 
 pub(crate) fn shortened(mut text: String) -> String {
     if text.len() > LONGEST_ERROR {

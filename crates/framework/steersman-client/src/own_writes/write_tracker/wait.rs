@@ -37,8 +37,8 @@ pub(super) enum InformerProgress {
 }
 
 impl WriteTracker {
-    /// Waits until the cache has seen the writes in `notes`, which come from [`owed`](Self::owed), or until the time
-    /// limit of a write is over. Cancel safe.
+    /// Waits until the cache has seen the writes in `notes`, which come from [`owed`](Self::owed) and are at least one, or
+    /// until the time limit of a write is over. Cancel safe.
     pub(crate) async fn wait(
         &self,
         options: &ClientOptions,
@@ -46,9 +46,6 @@ impl WriteTracker {
         read: Read<'_>,
         notes: Vec<Note>,
     ) -> WaitOutcome {
-        if notes.is_empty() {
-            return WaitOutcome::Cache(Vec::new());
-        }
         let span = own_writes_span(kind, notes.len());
         let waiting = self.wait_for(options, kind, read, notes);
         waiting.instrument(span).await
