@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::stream;
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderMap, HeaderValue, LOCATION,
 };
 use http::{Request, Response, StatusCode};
 use k8s_openapi::jiff::Timestamp;
@@ -33,7 +33,7 @@ use serde_json::json;
 use steersman_api::clock::now;
 use steersman_client::Client;
 use steersman_object::{Kind, ObjectKey, report};
-use steersman_serve::{Route, SignIn, json_response, stream_response, text_response};
+use steersman_serve::{Route, SignIn, json_response, response, stream_response, text_response};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
@@ -199,10 +199,7 @@ impl DebugPage {
             .policy(POLICY);
         let file = |path: &str, content_type: &'static str, text: &'static str| {
             Route::get(format!("{DEBUG}{path}"), move |_| async move {
-                let mut response = text_response(StatusCode::OK, text);
-                let content_type = HeaderValue::from_static(content_type);
-                response.headers_mut().insert(CONTENT_TYPE, content_type);
-                response
+                response(StatusCode::OK, content_type, text)
             })
         };
         let this = self.clone();
@@ -258,10 +255,11 @@ impl DebugPage {
         };
         let replica = &self.gatherer.replica;
         let page = html::page(view.path(), view.name(), (&title, replica), &content);
-        let mut response = text_response(StatusCode::OK, page.into_string());
-        let html = HeaderValue::from_static("text/html; charset=utf-8");
-        response.headers_mut().insert(CONTENT_TYPE, html);
-        response
+        response(
+            StatusCode::OK,
+            "text/html; charset=utf-8",
+            page.into_string(),
+        )
     }
 
     async fn json(&self, view: DebugView, query: &ViewQuery) -> Response<Bytes> {
@@ -313,12 +311,11 @@ impl DebugPage {
 
     /// Asks the server for the metadata of an object, because the cache keeps no `managedFields`.
     async fn writers(&self, kind: &Kind, key: &ObjectKey) -> Writers {
-        // The type of the object is of no matter for its metadata.
-        let live = self.gatherer.client.live();
         if kind.gvk().group().is_empty() && kind.gvk().kind() == "Secret" {
             return Err("the fields of Secrets are not shown".to_owned());
         }
         // The server sends metadata alone, of any kind.
+        let live = self.gatherer.client.live();
         let live = live.of::<PartialObjectMeta<DynamicObject>>(kind);
         let found = match timeout(WRITERS_LIMIT, live.get_opt(key)).await {
             Ok(Ok(found)) => found,

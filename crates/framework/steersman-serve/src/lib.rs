@@ -77,7 +77,7 @@ pub use error::{BoxError, Error};
 pub use limits::Limits;
 pub use metrics_page::MetricsPage;
 pub use probe::{CheckResult, ProbeQuery, ProbeResponse};
-pub use routes::{AccessControl, Handler, Route, Routes, json_response, text_response};
+pub use routes::{AccessControl, Handler, Route, Routes, json_response, response, text_response};
 pub use server::{Server, ServerOptions};
 pub use shared_certificate::SharedCertificate;
 pub use sign_in::{SignIn, SignInProblem};

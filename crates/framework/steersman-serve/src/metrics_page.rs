@@ -49,7 +49,7 @@ impl Handler for MetricsPage {
 }
 
 fn page(body: Vec<u8>, compressed: bool) -> Response<Bytes> {
-    let mut response = response(StatusCode::OK, TEXT_FORMAT, body.into());
+    let mut response = response(StatusCode::OK, TEXT_FORMAT, body);
     let headers = response.headers_mut();
     headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
     if compressed {

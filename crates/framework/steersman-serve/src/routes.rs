@@ -210,21 +210,27 @@ pub fn text_response(status: StatusCode, text: impl Into<String>) -> Response<By
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    response(status, "text/plain; charset=utf-8", text.into())
+    response(status, "text/plain; charset=utf-8", text)
 }
 
 /// Returns a response with JSON.
 #[must_use]
 pub fn json_response(status: StatusCode, json: impl Into<Bytes>) -> Response<Bytes> {
-    response(status, "application/json", json.into())
+    response(status, "application/json", json)
 }
 
-pub(crate) fn response(
+/// Returns a response with a body of a content type, such as `text/html; charset=utf-8`.
+///
+/// # Panics
+///
+/// If `content_type` has a control character or one outside ASCII.
+#[must_use]
+pub fn response(
     status: StatusCode,
     content_type: &'static str,
-    body: Bytes,
+    body: impl Into<Bytes>,
 ) -> Response<Bytes> {
-    let mut response = Response::new(body);
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

@@ -142,7 +142,7 @@ impl SignIn {
 
     fn form(&self, status: StatusCode, problem: SignInProblem) -> Response<Bytes> {
         let form = (self.form)(problem);
-        let mut response = response(status, "text/html; charset=utf-8", form.into());
+        let mut response = response(status, "text/html; charset=utf-8", form);
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(policy) = self.policy {

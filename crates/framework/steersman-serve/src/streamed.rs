@@ -27,7 +27,8 @@ impl StreamedBody {
 /// Returns a response with a stream of parts as its body, each sent when the stream yields it.
 ///
 /// The request counts as in progress until the stream ends or the client leaves. A stop of the server ends the stream,
-/// whatever its client has read: at once, or after the responses to the other requests of its connection. `request_timeout` does not bound it.
+/// whatever its client has read: at once, or after the responses to the other requests of its connection.
+/// `request_timeout` does not bound it.
 pub fn stream_response(
     content_type: &'static str,
     parts: impl Stream<Item = Bytes> + Send + 'static,

@@ -60,15 +60,26 @@ impl<T> PageOf<T> {
             filter: query.filter.clone(),
         }
     }
+
+    fn map<U>(self, row: impl FnMut(T) -> U) -> PageOf<U> {
+        PageOf {
+            items: self.items.into_iter().map(row).collect(),
+            total: self.total,
+            offset: self.offset,
+            limit: self.limit,
+            filter: self.filter,
+        }
+    }
 }
 
 impl Gatherer {
     pub(crate) fn overview(&self, query: &ViewQuery, now: Instant) -> Overview {
-        let all = self.controllers();
+        let controllers = self.controllers().into_iter();
+        // Cheap for a controller without waiting requests, so that hundreds of controllers can be looked at.
+        let with_queue = |one: SeenController| (one.status.queue(3), one);
+        let all: Vec<_> = controllers.map(with_queue).collect();
         let mut facts = Facts::default();
-        for controller in &all {
-            // Cheap for a controller without waiting requests, so that hundreds of controllers can be looked at.
-            let queue = controller.status.queue(3);
+        for (queue, controller) in &all {
             facts.add_controller(&controller.status, queue.as_ref(), now);
         }
         let informers = self.monitor.informers();
@@ -82,9 +93,8 @@ impl Gatherer {
         let (attention, more_attention) = attention(facts);
         let wanted = all
             .iter()
-            .filter(|one| query.matches(one.status.controller()));
-        let wanted: Vec<&SeenController> = wanted.collect();
-        let page = PageOf::of(query, wanted);
+            .filter(|(_, one)| query.matches(one.status.controller()));
+        let page = PageOf::of(query, wanted.collect());
         let stage = self.monitor.stage();
         Overview {
             replica: self.replica.clone(),
@@ -97,17 +107,7 @@ impl Gatherer {
             is_leader,
             attention,
             more_attention,
-            controllers: PageOf {
-                items: page
-                    .items
-                    .iter()
-                    .map(|one| one.row(is_leader, now))
-                    .collect(),
-                total: page.total,
-                offset: page.offset,
-                limit: page.limit,
-                filter: page.filter,
-            },
+            controllers: page.map(|(queue, one)| one.row(queue.as_ref(), is_leader, now)),
             caches: totals(&informers),
         }
     }
@@ -134,7 +134,7 @@ impl Gatherer {
             .collect();
         loops.reverse();
         Some(ControllerView {
-            row: controller.row(self.is_leader(), now),
+            row: controller.row(queue.as_ref(), self.is_leader(), now),
             running: rows("running"),
             ready: rows("ready"),
             delayed: rows("delayed"),
@@ -211,16 +211,13 @@ impl Gatherer {
             .filter(|row| query.matches(&row.kind))
             .collect();
         // Those with problems first.
-        rows.sort_by(|one, other| {
-            let order = |row: &CacheRow| {
-                (
-                    row.problem.is_none(),
-                    row.kind.clone(),
-                    row.cluster.clone(),
-                    row.namespace.clone(),
-                )
-            };
-            order(one).cmp(&order(other))
+        rows.sort_by_cached_key(|row| {
+            (
+                row.problem.is_none(),
+                row.kind.clone(),
+                row.cluster.clone(),
+                row.namespace.clone(),
+            )
         });
         CachesView {
             totals,
@@ -267,11 +264,15 @@ impl Gatherer {
 }
 
 impl SeenController {
-    fn row(&self, is_leader: Option<bool>, now: Instant) -> ControllerRow {
+    /// Returns the row. One key of each state in `queue` is enough, for the longest running reconcile.
+    fn row(
+        &self,
+        queue: Option<&QueueReport<String>>,
+        is_leader: Option<bool>,
+        now: Instant,
+    ) -> ControllerRow {
         let status = &self.status;
         let work = status.work();
-        // One key of each state is enough, for the longest running reconcile.
-        let queue = status.queue(1);
         let rate = status.rate();
         let errors = status.errors();
         let last_error = errors
@@ -290,12 +291,12 @@ impl SeenController {
             waiting_for: waiting_for.iter().map(ToString::to_string).collect(),
             workers: work.map_or(0, |work| work.workers),
             running: work.map_or(0, |work| work.running),
-            ready: queue.as_ref().map_or(0, |queue| queue.ready),
-            delayed: queue.as_ref().map_or(0, |queue| queue.delayed),
+            ready: queue.map_or(0, |queue| queue.ready),
+            delayed: queue.map_or(0, |queue| queue.delayed),
             finished: work.map_or(0, |work| work.finished),
             per_minute: rate.reconciles,
             failures_per_minute: rate.failures,
-            longest_running: queue.as_ref().and_then(|queue| longest(queue, now)),
+            longest_running: queue.and_then(|queue| longest(queue, now)),
             last_error: last_error.map(|error| error.message.clone()),
         }
     }

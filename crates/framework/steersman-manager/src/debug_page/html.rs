@@ -26,13 +26,7 @@ pub(super) fn page(
     html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) " – " (replica) }
-                link rel="stylesheet" href="page.css";
-                link rel="icon" href="data:,";
-            }
+            (head(&format!("{title} – {replica}")))
             body {
                 a.skip href="#content" { "To the content" }
                 header {
@@ -69,13 +63,7 @@ pub(super) fn sign_in(problem: SignInProblem) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Sign in" }
-                link rel="stylesheet" href="page.css";
-                link rel="icon" href="data:,";
-            }
+            (head("Sign in"))
             body {
                 main #content {
                     h1 { "Sign in" }
@@ -93,6 +81,18 @@ pub(super) fn sign_in(problem: SignInProblem) -> Markup {
                     p.muted { "The token stays in a cookie of this browser for an hour. The browser sends it to paths below /debug of this host." }
                 }
             }
+        }
+    }
+}
+
+fn head(title: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            title { (title) }
+            link rel="stylesheet" href="page.css";
+            link rel="icon" href="data:,";
         }
     }
 }

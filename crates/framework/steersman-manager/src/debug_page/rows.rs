@@ -101,9 +101,14 @@ pub(super) fn outcome(result: &ReconcileResult) -> (&'static str, Option<&str>) 
     }
 }
 
-fn step_row(step: &ReconcileStep, reconcile: &RecentReconcile) -> StepRow {
+/// Returns when a reconcile began.
+pub(super) fn began(reconcile: &RecentReconcile) -> Instant {
     let began = reconcile.ended.checked_sub(reconcile.time);
-    let began = began.unwrap_or(reconcile.ended);
+    began.unwrap_or(reconcile.ended)
+}
+
+fn step_row(step: &ReconcileStep, reconcile: &RecentReconcile) -> StepRow {
+    let began = began(reconcile);
     let (text, error) = step_text(step);
     StepRow {
         at: step.began.saturating_duration_since(began).as_secs_f64(),

@@ -15,10 +15,7 @@ pub(super) fn requests(families: &[MetricFamily]) -> Vec<RequestCount> {
             count: metric.get_counter().get_value(),
         })
         .collect();
-    requests.sort_by(|one, other| {
-        let order = |row: &RequestCount| (row.host.clone(), row.method.clone(), row.code.clone());
-        order(one).cmp(&order(other))
-    });
+    requests.sort_by_cached_key(|row| (row.host.clone(), row.method.clone(), row.code.clone()));
     requests
 }
 

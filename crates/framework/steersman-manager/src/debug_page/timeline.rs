@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use steersman_controller::{JournalEvent, RecentReconcile, ReconcileStep, StepAction};
 
-use super::rows::{ago, object_of, outcome, step_text};
+use super::rows::{ago, began, object_of, outcome, step_text};
 use super::text::seconds;
 use super::view::TimelineRow;
 
@@ -20,22 +20,15 @@ pub(super) fn timeline(
 ) -> Vec<TimelineRow> {
     let mut rows: Vec<(Instant, TimelineRow)> = Vec::new();
     rows.extend(events.iter().map(|event| (event.at, of_event(event, now))));
-    rows.extend(running.iter().map(|step| {
-        let ended = step.began + step.took;
-        (ended, of_step(step, ended, now))
-    }));
+    rows.extend(running.iter().map(|step| of_step(step, now)));
     // The sort below is stable, and rows of one instant are to stay in order: the oldest reconcile first.
     for reconcile in reconciles.iter().rev() {
-        let began = reconcile.ended.checked_sub(reconcile.time);
-        rows.extend(reconcile.steps.iter().map(|step| {
-            let ended = step.began + step.took;
-            (ended, of_step(step, ended, now))
-        }));
+        rows.extend(reconcile.steps.iter().map(|step| of_step(step, now)));
         if reconcile.steps.is_empty() {
             rows.push((reconcile.ended, whole(reconcile, now)));
             continue;
         }
-        let began = began.unwrap_or(reconcile.ended);
+        let began = began(reconcile);
         rows.push((began, of_begin(reconcile, began, now)));
         rows.push((reconcile.ended, of_end(reconcile, now)));
     }
@@ -118,9 +111,11 @@ fn result_of(reconcile: &RecentReconcile) -> (String, bool) {
     (format!("{result}{message}{next}"), result != "success")
 }
 
-fn of_step(step: &ReconcileStep, ended: Instant, now: Instant) -> TimelineRow {
+/// Returns the end of a step, and its row.
+fn of_step(step: &ReconcileStep, now: Instant) -> (Instant, TimelineRow) {
+    let ended = step.began + step.took;
     let (text, error) = step_text(step);
-    TimelineRow {
+    let row = TimelineRow {
         ago: ago(ended, now),
         lane: match step.action {
             StepAction::Write { .. } => "write",
@@ -129,5 +124,6 @@ fn of_step(step: &ReconcileStep, ended: Instant, now: Instant) -> TimelineRow {
         is_bad: error.is_some(),
         text,
         detail: error.unwrap_or_else(|| format!("took {}", seconds(step.took.as_secs_f64()))),
-    }
+    };
+    (ended, row)
 }
