@@ -439,6 +439,15 @@ fn read_file(path: &Path) -> Result<String, Error> {
 mod tests {
     use clap::Parser as _;
 
+    /// Returns the options of the metrics server on port 8443 with these flags, as text.
+    fn metrics_server(flags: &[&str]) -> String {
+        let words = ["program", "--metrics-bind-address=:8443"];
+        let words = words.iter().chain(flags);
+        let args = crate::Args::try_parse_from(words).unwrap();
+        let config = args.config_with(|_| None).unwrap();
+        format!("{:?}", config.metrics_server().unwrap())
+    }
+
     #[test]
     fn http2_is_off_unless_the_flag_enables_it_with_either_certificate() {
         for (flags, expected) in [
@@ -450,11 +459,7 @@ mod tests {
                 "http2: true",
             ),
         ] {
-            let words = ["program", "--metrics-bind-address=:8443"];
-            let words = words.iter().chain(flags);
-            let args = crate::Args::try_parse_from(words).unwrap();
-            let config = args.config_with(|_| None).unwrap();
-            let server = format!("{:?}", config.metrics_server().unwrap());
+            let server = metrics_server(flags);
             assert!(server.contains(expected), "{flags:?}: {server}");
         }
     }
@@ -476,11 +481,7 @@ mod tests {
             ),
             (&["--debug-page=f"], "has_debug_page: false"),
         ] {
-            let words = ["program", "--metrics-bind-address=:8443"];
-            let words = words.iter().chain(flags);
-            let args = crate::Args::try_parse_from(words).unwrap();
-            let config = args.config_with(|_| None).unwrap();
-            let server = format!("{:?}", config.metrics_server().unwrap());
+            let server = metrics_server(flags);
             assert!(server.contains(expected), "{flags:?}: {server}");
         }
     }
@@ -496,11 +497,7 @@ mod tests {
                 "tls: None, access: Given",
             ),
         ] {
-            let words = ["program", "--metrics-bind-address=:8443"];
-            let words = words.iter().chain(flags);
-            let args = crate::Args::try_parse_from(words).unwrap();
-            let config = args.config_with(|_| None).unwrap();
-            let server = format!("{:?}", config.metrics_server().unwrap());
+            let server = metrics_server(flags);
             let found = format!(
                 "tls: {}, access: {}",
                 if server.contains("tls: None") {

@@ -20,8 +20,8 @@ use tokio_rustls::TlsConnector;
 
 use self::browser::Browser;
 use crate::metrics_server::{grant, secured};
-use crate::probes::{get, listening};
-use crate::world::{Started, config_map, manager_of, soon, start};
+use crate::probes::{get, started_listening};
+use crate::world::{Started, config_map, manager_of, soon};
 
 /// Fails for all objects but those that are named `good`.
 struct Shop;
@@ -45,9 +45,7 @@ async fn opened(server: &ApiServer) -> (Manager, Started) {
     let options = MetricsServer::new("127.0.0.1:0").debug_page(true);
     let manager = manager_of(server).metrics(options).build().unwrap();
     add_shop(&manager);
-    let listens = listening(&manager);
-    let started = start(&manager);
-    soon(listens).await.unwrap();
+    let started = started_listening(&manager).await;
     (manager, started)
 }
 
@@ -94,9 +92,7 @@ async fn without_the_option_there_is_no_page() {
     let server = ApiServer::new();
     let manager = manager_of(&server).metrics(MetricsServer::new("127.0.0.1:0"));
     let manager = manager.build().unwrap();
-    let listens = listening(&manager);
-    let started = start(&manager);
-    soon(listens).await.unwrap();
+    let started = started_listening(&manager).await;
     let address = manager.metrics_address().unwrap();
     assert_eq!(get(address, "/debug/").await.0, 404);
     started.stop().await.unwrap();
@@ -115,9 +111,7 @@ async fn a_browser_signs_in_with_a_token_and_sees_what_its_user_may_read() {
         .metrics(options)
         .build()
         .unwrap();
-    let listens = listening(&manager);
-    let started = start(&manager);
-    soon(listens).await.unwrap();
+    let started = started_listening(&manager).await;
     let ask = async |path: &str, headers: &str| {
         let head =
             format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{headers}\r\n");
@@ -220,6 +214,14 @@ async fn an_open_page_is_read_only_by_an_address_or_as_localhost() {
     started.stop().await.unwrap();
 }
 
+/// Opens a page, and waits until it is live.
+async fn open_live(browser: &Browser, address: &str) {
+    browser.open(address).await;
+    browser
+        .until("document.getElementById('state').textContent === 'live'")
+        .await;
+}
+
 #[tokio::test]
 async fn a_browser_shows_the_page_and_follows_it_to_the_error_of_an_object() {
     let Some(browser) = Browser::start().await else {
@@ -266,23 +268,13 @@ async fn a_browser_shows_the_page_and_follows_it_to_the_error_of_an_object() {
         .await;
     browser.shot("controller").await;
     for page in ["caches", "server", "replicas"] {
-        browser
-            .open(&format!("http://{address}/debug/{page}"))
-            .await;
-        browser
-            .until("document.getElementById('state').textContent === 'live'")
-            .await;
+        open_live(&browser, &format!("http://{address}/debug/{page}")).await;
         browser.shot(page).await;
     }
     // The whole page fits a phone: only tables scroll.
     browser.resize(360, 740).await;
     for page in ["", "controller?controller=shops", "caches"] {
-        browser
-            .open(&format!("http://{address}/debug/{page}"))
-            .await;
-        browser
-            .until("document.getElementById('state').textContent === 'live'")
-            .await;
+        open_live(&browser, &format!("http://{address}/debug/{page}")).await;
         let is_wide = browser
             .eval("document.documentElement.scrollWidth > innerWidth")
             .await;

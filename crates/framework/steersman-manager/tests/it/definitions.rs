@@ -18,7 +18,7 @@ use steersman_webhook::{Conversions, WebhookServer};
 use tokio::sync::mpsc;
 
 use crate::missing_kinds::Website;
-use crate::probes::{get, listening};
+use crate::probes::{get, started_listening};
 use crate::world::{Tell, add, config_map, manager_of, soon, start};
 
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -95,9 +95,7 @@ async fn a_standby_of_the_next_release_is_ready_before_its_definition_is_install
         .unwrap();
     let (told, _reconciled) = mpsc::unbounded_channel();
     add::<Website>(&manager, Tell(told));
-    let listens = listening(&manager);
-    let started = start(&manager);
-    soon(listens).await.unwrap();
+    let started = started_listening(&manager).await;
     let health = manager.health_address().unwrap();
     let ready = eventually("the standby is ready", || async {
         match get(health, "/readyz?verbose").await {

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsConnector;
 
-use crate::probes::{ask, get, listening};
+use crate::probes::{ask, get, started_listening};
 use crate::world::{Tell, add, config_map, manager_of, soon, start};
 
 /// Sends a GET over HTTPS with a bearer token.
@@ -88,9 +88,7 @@ async fn a_scrape_needs_a_good_token_and_the_permission() {
         .metrics(options)
         .build()
         .unwrap();
-    let listens = listening(&manager);
-    let started = start(&manager);
-    soon(listens).await.unwrap();
+    let started = started_listening(&manager).await;
     let (status, text) = scrape(&manager, "/metrics", Some(&good)).await;
     assert_eq!(status, 200, "{text}");
     assert!(text.contains("process_cpu_seconds_total"), "{text}");
@@ -125,9 +123,7 @@ async fn an_operator_without_the_rules_of_the_reviews_answers_500() {
         .metrics(options)
         .build()
         .unwrap();
-    let listens = listening(&manager);
-    let started = start(&manager);
-    soon(listens).await.unwrap();
+    let started = started_listening(&manager).await;
     assert_eq!(scrape(&manager, "/metrics", Some(&good)).await.0, 500);
     started.stop().await.unwrap();
     serving.stop().await;

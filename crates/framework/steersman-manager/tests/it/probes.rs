@@ -19,11 +19,15 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::missing_kinds::Website;
-use crate::world::{Tell, add, config_map, manager_of, soon, start};
+use crate::world::{Started, Tell, add, config_map, manager_of, soon, start};
 
-/// Adds a runnable that starts after the HTTP servers listen. The result waits for it.
-pub(crate) fn listening(manager: &Manager) -> oneshot::Receiver<()> {
-    reached(manager, Group::Webhooks)
+/// Starts a manager, and waits until its HTTP servers listen.
+pub(crate) async fn started_listening(manager: &Manager) -> Started {
+    // This runnable starts after the HTTP servers.
+    let listens = reached(manager, Group::Webhooks);
+    let started = start(manager);
+    soon(listens).await.unwrap();
+    started
 }
 
 /// Adds a runnable to a group, which starts after all earlier groups. The result waits for it.
@@ -68,9 +72,7 @@ async fn a_kind_that_never_synced_keeps_the_manager_from_being_ready_and_is_name
     add::<ConfigMap>(&manager, Tell(told.clone()));
     add::<Website>(&manager, Tell(told));
     assert_eq!(manager.health_address(), None);
-    let listens = listening(&manager);
-    let started = start(&manager);
-    soon(listens).await.unwrap();
+    let started = started_listening(&manager).await;
     let address = manager.health_address().unwrap();
     let websites = manager.cache().informer::<Website>().unwrap();
     let mut states = websites.state_changes();
@@ -197,9 +199,7 @@ async fn checks_of_the_program_run_by_name() {
     let error = manager.add_ready_check("a b", passes).unwrap_err();
     assert!(matches!(error, Error::CheckName { .. }), "{error}");
 
-    let listens = listening(&manager);
-    let started = start(&manager);
-    soon(listens).await.unwrap();
+    let started = started_listening(&manager).await;
     let address = manager.health_address().unwrap();
     let withheld = (500, "[-]db failed: reason withheld\n".to_owned());
     assert_eq!(get(address, "/readyz/db").await, withheld);
@@ -229,9 +229,7 @@ async fn a_slow_check_is_logged_although_its_client_has_left() {
         }
     };
     manager.add_ready_check("slow", slow).unwrap();
-    let listens = listening(&manager);
-    let started = start(&manager);
-    soon(listens).await.unwrap();
+    let started = started_listening(&manager).await;
     let mut kubelet = TcpStream::connect(manager.health_address().unwrap())
         .await
         .unwrap();
@@ -355,9 +353,7 @@ async fn an_expired_client_certificate_is_named_by_readiness_and_the_metrics() {
     let client_config = ClientConfig::from_config(config);
     let manager = Manager::builder(client_config).health("127.0.0.1:0");
     let manager = manager.build().unwrap();
-    let listens = listening(&manager);
-    let started = start(&manager);
-    soon(listens).await.unwrap();
+    let started = started_listening(&manager).await;
     let address = manager.health_address().unwrap();
     eventually("the finding", || async move {
         let (_, text) = get(address, "/readyz?verbose").await;

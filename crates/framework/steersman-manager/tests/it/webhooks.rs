@@ -15,7 +15,7 @@ use steersman_webhook::{
 use tokio::sync::{mpsc, oneshot};
 
 use crate::missing_kinds::Website;
-use crate::probes::{get, listening, reached};
+use crate::probes::{get, reached, started_listening};
 use crate::world::{Tell, add, manager_of, soon, start};
 
 struct Nothing;
@@ -150,9 +150,7 @@ async fn a_kind_that_the_own_webhook_converts_does_not_keep_the_manager_from_bei
         .unwrap();
     let (told, _reconciled) = mpsc::unbounded_channel();
     add::<Website>(&manager, Tell(told));
-    let listens = listening(&manager);
-    let started = start(&manager);
-    soon(listens).await.unwrap();
+    let started = started_listening(&manager).await;
     let informer = manager.cache().informer::<Website>().unwrap();
     let mut states = informer.state_changes();
     soon(states.wait_for(|state| state.is_degraded()))

@@ -11,7 +11,7 @@ use steersman_store::Stored;
 
 use super::field_owners::{OwnersView, owners};
 use super::kinds;
-use super::revisions::RevisionView;
+use super::revisions::{RevisionView, managed};
 
 /// One object with its retained history.
 #[derive(Debug, Serialize)]
@@ -114,8 +114,6 @@ impl FoundObject {
 
     pub(crate) fn view(self, history: Vec<RevisionView>, next: Option<u64>) -> ObjectView {
         let object = secret_values::hide(&self.stored.look(), &self.resource.kind);
-        let managed = self.stored.managed().map(serde_json::from_str::<Value>);
-        let managed = managed.and_then(Result::ok).unwrap_or_default();
         let metadata = &object["metadata"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let conditions = object["status"]["conditions"].as_array().into_iter();
@@ -147,7 +145,7 @@ impl FoundObject {
             name: self.stored.name.to_string(),
             state,
             yaml: yaml::write(&object),
-            owners: owners(&managed, &object),
+            owners: owners(&managed(&self.stored), &object),
             history,
             next,
         }

@@ -228,7 +228,8 @@ impl RevisionChange {
     }
 }
 
-fn managed(one: &Stored) -> Value {
+/// Returns the managedFields of an object; null for one without any.
+pub(crate) fn managed(one: &Stored) -> Value {
     let managed = one.managed().map(serde_json::from_str);
     managed.and_then(Result::ok).unwrap_or_default()
 }
