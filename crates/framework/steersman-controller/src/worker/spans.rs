@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tracing::{Level, Span};
 
-use crate::context::reason::{ObjectChange, RunReason};
+use crate::context::reason::RunReason;
 use crate::outcome::Label;
 
 /// Makes a span for each event that caused a reconcile, and links the current span, that of the reconcile, to them. Each
@@ -20,11 +20,6 @@ pub(crate) fn link_events(reason: &RunReason) {
     let reconcile = Span::current();
     for changed in reason.changes() {
         let gvk = changed.kind.gvk();
-        let change = match changed.change {
-            ObjectChange::Created => "created",
-            ObjectChange::Updated => "updated",
-            ObjectChange::Deleted => "deleted",
-        };
         let event = tracing::trace_span!(
             parent: None,
             "watch event",
@@ -34,7 +29,7 @@ pub(crate) fn link_events(reason: &RunReason) {
             "k8s.namespace.name" = changed.key.namespace(),
             "steersman.object.name" = changed.key.name(),
             "steersman.object.resource_version" = changed.version.as_str(),
-            "steersman.event.change" = change,
+            "steersman.event.change" = changed.change.as_str(),
         );
         reconcile.follows_from(event.id());
     }

@@ -111,11 +111,14 @@ impl Facts {
         now: Instant,
     ) {
         let controller = status.controller();
+        let failing = failing.filter(|key| key.failures >= MANY_FAILURES);
+        let mut failing = failing.peekable();
+        if failing.peek().is_none() {
+            return;
+        }
+        let errors = status.errors();
         for key in failing {
-            if key.failures < MANY_FAILURES {
-                continue;
-            }
-            let error = last_error(status, &key.key);
+            let error = last_error(&errors, &key.key);
             let retry = key.retry_at.map(|at| at.saturating_duration_since(now));
             let retry = retry.map_or(String::new(), |retry| {
                 format!("; the next try is in {}", seconds(retry.as_secs_f64()))
@@ -270,8 +273,7 @@ impl Facts {
 }
 
 /// Returns the last error of a request.
-fn last_error(status: &ControllerStatus, request: &str) -> String {
-    let errors = status.errors();
+fn last_error(errors: &[ErrorGroup], request: &str) -> String {
     let is_of = |group: &&ErrorGroup| group.requests.iter().any(|one| one == request);
     let last = errors.iter().find(is_of);
     last.map_or_else(
