@@ -161,7 +161,10 @@ impl<K: Object> EnsurePlan<'_, K> {
                 return Err(self.replaced(key));
             }
             self.try_again(&key, attempt, refused)?;
-            let read = self.sender.read(self.kind, || self.api.get(&key)).await?;
+            let read = self
+                .sender
+                .read(self.kind, Some(&key), || self.api.get(&key))
+                .await?;
             if is_another(before, &read) {
                 return Err(self.replaced(key));
             }
@@ -233,7 +236,9 @@ impl<K: Object> EnsurePlan<'_, K> {
     }
 
     async fn read(&self, key: &ObjectKey) -> Result<Option<K>, steersman_api::Error> {
-        self.sender.read(self.kind, || self.api.get_opt(key)).await
+        self.sender
+            .read(self.kind, Some(key), || self.api.get_opt(key))
+            .await
     }
 
     fn options(&self) -> &ClientOptions {

@@ -3,14 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use futures::FutureExt as _;
 use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use steersman_api::clock::now;
 use steersman_api::{Answer, Error, Mapper, PreparedRequest};
-use steersman_object::{Kind, ResourceVersion, panic_text};
+use steersman_object::{Kind, ObjectKey, ResourceVersion, panic_text};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::sleep;
@@ -54,14 +53,11 @@ pub(crate) struct WritesInFlight {
 /// Counts one write as in flight until this value is dropped: also if the task of the write is dropped before its end.
 struct WriteInFlight(Arc<WritesInFlight>);
 
-/// A wait that is reported when this value is dropped: also if the future of the wait is dropped before its end.
+/// A wait. Dropping this value reports its end: also if the future of the wait is dropped before its end.
 #[must_use]
 pub(crate) struct ObservedWait<'a> {
-    sender: &'a RequestSender,
     observer: &'a dyn WaitObserver,
-    cause: WaitCause,
-    kind: &'a Kind,
-    began: Instant,
+    wait: ClientWait,
 }
 
 impl WritesInFlight {
@@ -107,13 +103,8 @@ impl Drop for WriteInFlight {
 
 impl Drop for ObservedWait<'_> {
     fn drop(&mut self) {
-        self.observer.waited(&ClientWait {
-            request: self.sender.request.clone(),
-            cause: self.cause,
-            kind: self.kind.clone(),
-            began: self.began,
-            took: now().saturating_duration_since(self.began),
-        });
+        let took = now().saturating_duration_since(self.wait.began);
+        self.observer.ended(&self.wait, took);
     }
 }
 
@@ -166,14 +157,16 @@ impl RequestSender {
         }
     }
 
-    /// Sends the read `ask`, and repeats it if the server names a time (`Retry-After`).
+    /// Sends the read `ask`, and repeats it if the server names a time (`Retry-After`). `key` is the read object; `None`
+    /// for a list.
     pub(crate) async fn read<T, F: Future<Output = Result<T, Error>>>(
         &self,
         kind: &Kind,
+        key: Option<&ObjectKey>,
         ask: impl Fn() -> F,
     ) -> Result<T, Error> {
         let span = live_read_span(kind);
-        let _observed = self.observe(WaitCause::LiveRead, kind);
+        let _observed = self.observe(WaitCause::LiveRead, kind, key);
         // The block is awaited where it is written: each variable that holds it would add its size to the future.
         let answer = async {
             let mut repeats = Repeats::default();
@@ -190,20 +183,26 @@ impl RequestSender {
         answer
     }
 
-    /// Reports a wait to the observer, if there is one, when the result is dropped.
-    pub(crate) fn observe<'a>(
-        &'a self,
+    /// Reports the begin of a wait to the observer, if there is one, and its end when the result is dropped.
+    pub(crate) fn observe(
+        &self,
         cause: WaitCause,
-        kind: &'a Kind,
-    ) -> Option<ObservedWait<'a>> {
-        let observer = self.options.wait_observer.as_ref();
-        observer.map(|observer| ObservedWait {
-            sender: self,
-            observer: &**observer,
+        kind: &Kind,
+        key: Option<&ObjectKey>,
+    ) -> Option<ObservedWait<'_>> {
+        static WAITS: AtomicU64 = AtomicU64::new(0);
+        let observer = self.options.wait_observer.as_deref()?;
+        let wait = ClientWait {
+            // The order is relaxed, because the ids of waits only have to be unique.
+            id: WAITS.fetch_add(1, Ordering::Relaxed),
+            request: self.request.clone(),
             cause,
-            kind,
+            kind: kind.clone(),
+            key: key.cloned(),
             began: now(),
-        })
+        };
+        observer.began(&wait);
+        Some(ObservedWait { observer, wait })
     }
 
     /// Returns a copy of this sender. The copy sends dry runs if `dry_run` is set or the client is for dry runs.
@@ -301,7 +300,7 @@ impl RequestSender {
         }
         // The pauses of a read are part of its wait.
         let is_write = method.is_some();
-        let _observed = is_write.then(|| self.observe(WaitCause::RetryAfter, kind));
+        let _observed = is_write.then(|| self.observe(WaitCause::RetryAfter, kind, None));
         let span = pause_span(wait, error.code());
         sleep(wait).instrument(span).await;
         Ok(())

@@ -139,7 +139,11 @@ impl SharedClient {
         if notes.is_empty() {
             return WaitOutcome::Cache(Vec::new());
         }
-        let _observed = sender.observe(WaitCause::OwnWrites, kind);
+        let key = match read {
+            Read::Object(key) => Some(key),
+            Read::List(_) => None,
+        };
+        let _observed = sender.observe(WaitCause::OwnWrites, kind, key);
         sender.own.wait(&sender.options, kind, read, notes).await
     }
 
@@ -153,6 +157,7 @@ impl SharedClient {
     pub(crate) async fn read_live<T, F>(
         &self,
         kind: &Kind,
+        key: Option<&ObjectKey>,
         question: impl Fn(kube_client::Client) -> F,
     ) -> Result<T, Error>
     where
@@ -160,7 +165,7 @@ impl SharedClient {
     {
         let client = self.transport().await?;
         let ask = || question(client.clone());
-        Ok(self.sender.read(kind, ask).await?)
+        Ok(self.sender.read(kind, key, ask).await?)
     }
 
     /// Returns the field manager of an apply. The server requires one, so without a field manager of the client this is

@@ -3,24 +3,26 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use steersman_object::Kind;
+use steersman_object::{Kind, ObjectKey};
 
 use crate::write::RequestId;
 
-/// A wait of a client that has ended. Writes are no waits: [`WriteObserver`](crate::WriteObserver) observes them.
+/// A wait of a client. Writes are no waits: [`WriteObserver`](crate::WriteObserver) observes them.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ClientWait {
+    /// The number of the wait, unique within the process. Its begin and its end have the same number.
+    pub id: u64,
     /// The reconcile request that the client works for; `None` if the client was not made for a request.
     pub request: Option<RequestId>,
     /// What the client waited for.
     pub cause: WaitCause,
     /// The kind of the objects that are read or written.
     pub kind: Kind,
+    /// The object that is read; `None` for a list, and before a write is sent again.
+    pub key: Option<ObjectKey>,
     /// When the wait began.
     pub began: Instant,
-    /// How long the wait took.
-    pub took: Duration,
 }
 
 /// What a client waited for.
@@ -45,11 +47,13 @@ pub enum WaitCause {
 ///
 /// # For implementors
 ///
-/// `waited` runs in the caller's task, also if the future of the wait is dropped before its end. It must be quick and must
-/// not block or panic.
+/// The methods run in the caller's task. They must be quick and must not block or panic.
 pub trait WaitObserver: Send + Sync + 'static {
-    /// Called when a wait has ended.
-    fn waited(&self, wait: &ClientWait);
+    /// Called when a wait begins.
+    fn began(&self, wait: &ClientWait);
+
+    /// Called when a wait has ended, after this time; also if its future is dropped before its end.
+    fn ended(&self, wait: &ClientWait, took: Duration);
 }
 
 impl fmt::Debug for dyn WaitObserver {

@@ -21,6 +21,7 @@ use steersman_object::Kind;
 use tokio_util::sync::CancellationToken;
 
 use crate::clusters::{ClusterMember, Clusters};
+use crate::context::event_journal::StepJournal;
 use crate::context::reason::RunReason;
 use crate::options::Clock;
 use crate::request::{ClusterName, RequestKey};
@@ -58,9 +59,17 @@ struct ContextShared {
     client: Client,
     events: EventRecorder,
     clock: Clock,
-    clusters: Clusters,
+    clusters: OtherClusters,
     /// The clients and recorders of this controller for other clusters, by the id of the cluster, made on first use.
     cluster_clients: Mutex<HashMap<u64, ClusterClient>>,
+}
+
+/// The clusters of a manager besides its own, as one controller uses them.
+#[derive(Default)]
+pub(crate) struct OtherClusters {
+    pub(crate) all: Clusters,
+    /// Where the steps of reconciles in these clusters are noted; `None` without a journal.
+    pub(crate) steps: Option<Arc<StepJournal>>,
 }
 
 /// The client, and the recorder of Kubernetes Events, of one controller for one cluster.
@@ -76,14 +85,14 @@ impl Context {
     #[must_use]
     pub fn detached(controller: impl Into<String>, client: Client, clock: Clock) -> Self {
         let events = default_events(&client, &clock);
-        Self::with_clusters(controller, client, clock, Clusters::new(), &events)
+        Self::with_clusters(controller, client, clock, OtherClusters::default(), &events)
     }
 
     pub(crate) fn with_clusters(
         controller: impl Into<String>,
         client: Client,
         clock: Clock,
-        clusters: Clusters,
+        clusters: OtherClusters,
         events: &EventPublisher,
     ) -> Self {
         let controller = controller.into();
@@ -253,18 +262,21 @@ impl ContextShared {
     ) -> Option<T> {
         let mut clients = self.cluster_clients.lock();
         clients.retain(|_, used| !used.member.removed.is_cancelled());
-        let member = self.clusters.get(cluster)?;
+        let member = self.clusters.all.get(cluster)?;
         let used = clients.entry(member.id).or_insert_with(|| {
             let client = member.client().clone();
             let client = match self.client.given_field_manager() {
                 Some(name) => client.field_manager(name),
                 None => client.for_controller(&self.controller),
             };
+            let client = client.counting_apart();
+            let steps = self.clusters.steps.as_ref();
+            let observed = steps.map(|steps| steps.observe(&client, Some(cluster.clone())));
             ClusterClient {
                 events: self
                     .events
                     .for_client_config(client.client_config().clone()),
-                client: client.counting_apart(),
+                client: observed.unwrap_or(client),
                 member,
             }
         });

@@ -41,13 +41,17 @@ pub struct JournalEvent {
 pub struct ReconcileStep {
     /// When the step began.
     pub began: Instant,
-    /// How long the step took.
+    /// How long the step took; of a step in progress, how long it has taken so far.
     pub took: Duration,
+    /// Whether the step is in progress.
+    pub is_open: bool,
     /// What the reconcile did.
     pub action: StepAction,
+    /// The cluster; `None` for the manager's own cluster.
+    pub cluster: Option<ClusterName>,
     /// The kind of the objects.
     pub kind: Kind,
-    /// The object; `None` for a wait, for the delete of a collection, and if the server generates the name.
+    /// The object; `None` for a list, for the delete of a collection, and if the server generates the name.
     pub key: Option<ObjectKey>,
 }
 
@@ -121,8 +125,11 @@ pub(crate) trait Inside: Send + Sync {
     /// Returns the last reconciles, newest first: of all requests, or of those for an object.
     fn recent(&self, object: Option<&ObjectKey>, most: usize) -> Vec<RecentReconcile>;
 
-    /// Returns the steps so far of the running reconciles of the requests for an object.
+    /// Returns the steps so far of the running reconciles of the requests for an object, and then those in progress.
     fn running_steps(&self, object: &ObjectKey) -> Vec<ReconcileStep>;
+
+    /// Returns the steps in progress, with their requests as texts.
+    fn open_steps(&self) -> Vec<(String, ReconcileStep)>;
 
     /// Returns the last events, oldest first: all, or those of an object and of requests for it.
     fn events(&self, object: Option<&ObjectKey>) -> Vec<JournalEvent>;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::future::{FutureExt as _, join_all};
 use prometheus::Registry;
 use steersman_api::clock::{at, now};
-use steersman_client::{Client, WaitObserver, WriteObserver};
+use steersman_client::{Client, WriteObserver};
 use steersman_object::Kind;
 use steersman_workqueue::{Metrics as QueueMetrics, MetricsError, Queue};
 use tokio::time::{sleep, timeout};
@@ -23,7 +23,7 @@ use crate::context::changes::PendingChanges;
 use crate::context::declared::DeclaredKinds;
 use crate::context::event_journal::{EventJournal, StepJournal};
 use crate::context::loop_watch::LoopWatch;
-use crate::context::{Context, default_events};
+use crate::context::{Context, OtherClusters, default_events};
 use crate::error::ControllerError;
 use crate::lifecycle::{Lifecycle, LifecycleEvent, LifecycleStep};
 use crate::limit::{LimitUser, ReconcileLimit};
@@ -136,19 +136,18 @@ fn watch<R: RequestKey>(
         watch: 0,
         cluster: None,
     };
+    let tracker = start.workers.clone();
     let mut tasks = ControllerTasks::default();
     let (awaited, initial) = start_sources(sources, &start, sink, &mut tasks)?;
     let overdue = OverdueReconciles::new(settings.longest_reconcile());
     let overdue = report_overdue(overdue, queue.clone(), metrics.clone(), name.clone());
     tasks.spawn_pump(overdue.boxed());
-    let shards = Arc::new(ShardedRequests::new(start.shards));
+    let shards = Arc::new(ShardedRequests::new(start.shards.clone()));
     tasks.spawn_pump(release(Arc::clone(&shards), queue.clone()).boxed());
     let recent = shown_recent(start.has_journal, &status);
-    let events = start.events;
-    let events = events.unwrap_or_else(|| default_events(&client, &start.clock));
-    let mut context = Context::with_clusters(&name, client, start.clock, start.clusters, &events);
-    context.declare(parts.declared);
     let stop = start.cancel.child_token();
+    let mut context = context_of(&name, client, start, steps.clone());
+    context.declare(parts.declared);
     context.cancel_with(stop.clone());
     let work = Work {
         queue,
@@ -168,7 +167,7 @@ fn watch<R: RequestKey>(
     let running = RunningController {
         work: Arc::new(work),
         context,
-        tracker: start.workers,
+        tracker,
         tasks,
         initial,
         status,
@@ -335,6 +334,22 @@ impl<R: RequestKey> RunningController<R> {
     }
 }
 
+/// Makes the context of a controller.
+fn context_of(
+    controller: &str,
+    client: Client,
+    start: StartContext,
+    steps: Option<Arc<StepJournal>>,
+) -> Context {
+    let events = start.events;
+    let events = events.unwrap_or_else(|| default_events(&client, &start.clock));
+    let clusters = OtherClusters {
+        all: start.clusters,
+        steps,
+    };
+    Context::with_clusters(controller, client, start.clock, clusters, &events)
+}
+
 /// Returns the client of a controller. The detector of loops observes its writes, and the journal if there is one.
 fn observed(client: &Client, loops: &Arc<LoopWatch>, steps: Option<&Arc<StepJournal>>) -> Client {
     // CTRL-9: this client counts only the writes of this controller, so that the stop of the controller waits for no
@@ -342,9 +357,7 @@ fn observed(client: &Client, loops: &Arc<LoopWatch>, steps: Option<&Arc<StepJour
     let client = client.counting_apart();
     let client = client.observed_by(Arc::clone(loops) as Arc<dyn WriteObserver>);
     match steps {
-        Some(steps) => client
-            .observed_by(Arc::clone(steps) as Arc<dyn WriteObserver>)
-            .waits_observed_by(Arc::clone(steps) as Arc<dyn WaitObserver>),
+        Some(steps) => steps.observe(&client, None),
         None => client,
     }
 }

@@ -193,10 +193,16 @@ impl ControllerStatus {
         self.inside(|inside| inside.recent(object, most))
     }
 
-    /// Returns the writes and waits so far of the running reconcile of an object. Empty without a
+    /// Returns the writes and waits so far of the running reconcile of an object, those in progress last. Empty without a
     /// [journal](crate::StartContext::journal).
     pub fn running_steps(&self, object: &ObjectKey) -> Vec<ReconcileStep> {
         self.inside(|inside| inside.running_steps(object))
+    }
+
+    /// Returns the writes and waits in progress, each with the request of its reconcile as text. Empty without a
+    /// [journal](crate::StartContext::journal).
+    pub fn open_steps(&self) -> Vec<(String, ReconcileStep)> {
+        self.inside(|inside| inside.open_steps())
     }
 
     /// Returns the last live events of the watches, oldest first: up to 1,024, or those of `object` and of requests for it

@@ -116,7 +116,7 @@ const VIEWS: [(DebugView, &str, &str); 6] = [
     (
         DebugView::Controller,
         "controller",
-        "one controller: its queue, errors and reconciles; controller=NAME",
+        "one controller: its queue, errors and reconciles; controller=NAME, limit of the last reconciles",
     ),
     (
         DebugView::Object,

@@ -50,7 +50,11 @@ impl<K: Object> Subresource<K> {
         let key = self.shared.options().key_in_namespace(&self.kind, key)?;
         let api = self.shared.api::<K>(&self.kind).await?;
         let ask = || api.get_part(&key, &self.name);
-        Ok(self.shared.sender().read(&self.kind, ask).await?)
+        Ok(self
+            .shared
+            .sender()
+            .read(&self.kind, Some(&key), ask)
+            .await?)
     }
 
     /// Sends `body` to the subresource as a POST: an eviction, a binding or a request for a token, for example.

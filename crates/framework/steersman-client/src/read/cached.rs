@@ -141,7 +141,7 @@ async fn get_live<K: Object>(
 ) -> Result<Arc<K>, Error> {
     let (kind, own) = (reads.untyped().kind(), &shared.sender().own);
     let request = |client| reads.object::<K>(client, key.name());
-    let live = shared.read_live(kind, request).await;
+    let live = shared.read_live(kind, Some(key), request).await;
     if live.as_ref().err().is_some_and(is_final) {
         own.give_up(kind.gvk(), late);
     }
@@ -169,7 +169,11 @@ async fn answer(shared: &SharedClient, kind: &Kind, questions: Vec<Question>) ->
                 }
             }
         };
-        let list = shared.read_live(kind, request).await;
+        let key = match &question.subject {
+            UncertainObject::Object(key) => Some(key),
+            UncertainObject::Generated { .. } => None,
+        };
+        let list = shared.read_live(kind, key, request).await;
         close(shared, kind, &question, list.as_ref());
         list?;
     }

@@ -64,7 +64,7 @@ impl<S> Live<S> {
         Ok(self
             .shared
             .sender()
-            .read(kind, || api.get_opt(&key))
+            .read(kind, Some(&key), || api.get_opt(&key))
             .await?)
     }
 
@@ -119,7 +119,10 @@ pub(crate) async fn get<K: Object>(
 ) -> Result<K, Error> {
     let api = shared.api::<K>(kind).await?;
     let key = shared.options().key_in_namespace(kind, key)?;
-    Ok(shared.sender().read(kind, || api.get(&key)).await?)
+    Ok(shared
+        .sender()
+        .read(kind, Some(&key), || api.get(&key))
+        .await?)
 }
 
 pub(crate) async fn list<K: Object>(
@@ -135,7 +138,7 @@ pub(crate) async fn list<K: Object>(
     };
     let api = shared.api::<K>(kind).await?;
     let ask = || api.list_all(&list_options, &paging);
-    let page = shared.sender().read(kind, ask).await?;
+    let page = shared.sender().read(kind, None, ask).await?;
     let (good, malformed) = separate(page.items);
     match malformed.first() {
         Some(first) if !list_options.skips_malformed() => Err(pages::malformed(kind, first)),

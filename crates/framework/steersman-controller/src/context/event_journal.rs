@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use steersman_api::clock::now;
-use steersman_client::{ClientWait, RequestId, WaitObserver, Write, WriteObserver, WriteOutcome};
+use steersman_client::{
+    Client, ClientWait, RequestId, WaitObserver, Write, WriteObserver, WriteOutcome,
+};
 use steersman_object::{ObjectKey, report};
 
 use crate::context::reason::ChangedObject;
 use crate::journal::{JournalEvent, ReconcileStep, StepAction};
-use crate::request::{RequestKey, requested_object};
+use crate::request::{ClusterName, RequestKey, requested_object};
 
 /// The journal of one controller, kept for its debug page. Cheap to clone; all clones are one journal.
 #[derive(Clone)]
@@ -40,9 +42,28 @@ pub(crate) struct StepJournal {
 
 #[derive(Default)]
 struct RunningSteps {
-    /// When each write in flight began, by its id.
-    writes: HashMap<u64, Instant>,
+    /// The writes in flight and the waits that go on.
+    open: HashMap<OpenStepId, OpenStep>,
     by_request: HashMap<RequestId, KeptSteps>,
+}
+
+/// The number of a write or of a wait, each unique within the process.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum OpenStepId {
+    Write(u64),
+    Wait(u64),
+}
+
+struct OpenStep {
+    request: RequestId,
+    step: ReconcileStep,
+}
+
+/// Notes what the client of one cluster does.
+struct StepObserver {
+    steps: Arc<StepJournal>,
+    /// `None` for the manager's own cluster.
+    cluster: Option<ClusterName>,
 }
 
 /// The steps of one reconcile, in the order of their ends.
@@ -62,7 +83,7 @@ const MOST_REQUESTS: usize = 4;
 /// The number of steps that are kept of one reconcile.
 const MOST_STEPS: usize = 64;
 
-/// The number of requests with steps, and of writes in flight.
+/// The number of requests with steps, and of steps in progress.
 const MOST_RUNNING: usize = 1024;
 
 /// Waits that are not longer are not kept.
@@ -141,11 +162,54 @@ impl<R: RequestKey> KeptEvent<R> {
 }
 
 impl StepJournal {
-    /// Returns the steps so far of the running reconciles of wanted requests.
+    /// Returns a copy of the client of a cluster, and notes its writes and waits; `None` for the manager's own cluster.
+    pub(crate) fn observe(
+        self: &Arc<Self>,
+        client: &Client,
+        cluster: Option<ClusterName>,
+    ) -> Client {
+        let observer = Arc::new(StepObserver {
+            steps: Arc::clone(self),
+            cluster,
+        });
+        client
+            .observed_by(Arc::clone(&observer) as Arc<dyn WriteObserver>)
+            .waits_observed_by(observer)
+    }
+
+    /// Returns the steps so far of the running reconciles of wanted requests, and then those in progress.
     pub(crate) fn running(&self, wanted: impl Fn(&RequestId) -> bool) -> Vec<ReconcileStep> {
         let running = self.running.lock();
-        let wanted = running.by_request.iter().filter(|(id, _)| wanted(id));
-        wanted.flat_map(|(_, steps)| steps.first.clone()).collect()
+        let ended = running.by_request.iter().filter(|(id, _)| wanted(id));
+        let mut steps: Vec<ReconcileStep> = ended
+            .flat_map(|(_, steps)| steps.first.iter().cloned())
+            .collect();
+        drop(running);
+        steps.extend(self.open(wanted).into_iter().map(|(_, step)| step));
+        steps
+    }
+
+    /// Returns the steps in progress of wanted requests, in the order of their begins.
+    pub(crate) fn open(
+        &self,
+        wanted: impl Fn(&RequestId) -> bool,
+    ) -> Vec<(RequestId, ReconcileStep)> {
+        let now = now();
+        let running = self.running.lock();
+        let open = running.open.values().filter(|open| wanted(&open.request));
+        let mut steps: Vec<(RequestId, ReconcileStep)> = open
+            .map(|open| {
+                let took = now.saturating_duration_since(open.step.began);
+                let step = ReconcileStep {
+                    took,
+                    ..open.step.clone()
+                };
+                (open.request.clone(), step)
+            })
+            .collect();
+        drop(running);
+        steps.sort_by_key(|(_, step)| step.began);
+        steps
     }
 
     /// Removes and returns the steps of a reconcile that has ended.
@@ -159,6 +223,36 @@ impl StepJournal {
         self.has_steps
             .store(!running.by_request.is_empty(), Ordering::Relaxed);
         steps
+    }
+
+    fn begin(&self, id: OpenStepId, request: Option<&RequestId>, step: ReconcileStep) {
+        let Some(request) = request else {
+            return;
+        };
+        let mut running = self.running.lock();
+        if running.open.len() >= MOST_RUNNING {
+            // A write that panics never ends.
+            running.open.clear();
+        }
+        let request = request.clone();
+        running.open.insert(id, OpenStep { request, step });
+    }
+
+    /// Notes the end of a step: its time, and the error of a write. A step that ended at once is of no interest if it is
+    /// a wait.
+    fn end(&self, id: OpenStepId, took: Option<Duration>, failure: Option<String>) {
+        let mut running = self.running.lock();
+        let Some(OpenStep { request, mut step }) = running.open.remove(&id) else {
+            return;
+        };
+        step.is_open = false;
+        step.took = took.unwrap_or_else(|| now().saturating_duration_since(step.began));
+        match &mut step.action {
+            StepAction::Write { error, .. } => *error = failure,
+            StepAction::Wait(_) if step.took <= SHORTEST_WAIT => return,
+            StepAction::Wait(_) => {}
+        }
+        self.note(&mut running, &request, step);
     }
 
     fn note(&self, running: &mut RunningSteps, request: &RequestId, step: ReconcileStep) {
@@ -178,60 +272,53 @@ impl StepJournal {
     }
 }
 
-impl WriteObserver for StepJournal {
+impl WriteObserver for StepObserver {
     fn began(&self, write: &Write) {
-        if write.request.is_some() {
-            let mut running = self.running.lock();
-            if running.writes.len() >= MOST_RUNNING {
-                // A write that panics never ends.
-                running.writes.clear();
-            }
-            running.writes.insert(write.id, now());
-        }
+        let step = ReconcileStep {
+            began: now(),
+            took: Duration::ZERO,
+            is_open: true,
+            action: StepAction::Write {
+                verb: write.verb,
+                subresource: write.subresource.clone(),
+                error: None,
+            },
+            cluster: self.cluster.clone(),
+            kind: write.kind.clone(),
+            key: write.key.clone(),
+        };
+        self.steps
+            .begin(OpenStepId::Write(write.id), write.request.as_ref(), step);
     }
 
     fn ended(&self, write: &Write, outcome: &WriteOutcome<'_>) {
-        let Some(request) = &write.request else {
-            return;
-        };
-        let ended = now();
         let error = match outcome {
             WriteOutcome::Refused(error) | WriteOutcome::Unknown(error) => {
                 Some(shortened(report(*error).to_string()))
             }
             _ => None,
         };
-        let mut running = self.running.lock();
-        let began = running.writes.remove(&write.id).unwrap_or(ended);
-        let step = ReconcileStep {
-            began,
-            took: ended.saturating_duration_since(began),
-            action: StepAction::Write {
-                verb: write.verb,
-                subresource: write.subresource.clone(),
-                error,
-            },
-            kind: write.kind.clone(),
-            key: write.key.clone(),
-        };
-        self.note(&mut running, request, step);
+        self.steps.end(OpenStepId::Write(write.id), None, error);
     }
 }
 
-impl WaitObserver for StepJournal {
-    fn waited(&self, wait: &ClientWait) {
-        // A wait that ended at once is of no interest.
-        let Some(request) = wait.request.as_ref().filter(|_| wait.took > SHORTEST_WAIT) else {
-            return;
-        };
+impl WaitObserver for StepObserver {
+    fn began(&self, wait: &ClientWait) {
         let step = ReconcileStep {
             began: wait.began,
-            took: wait.took,
+            took: Duration::ZERO,
+            is_open: true,
             action: StepAction::Wait(wait.cause),
+            cluster: self.cluster.clone(),
             kind: wait.kind.clone(),
-            key: None,
+            key: wait.key.clone(),
         };
-        self.note(&mut self.running.lock(), request, step);
+        self.steps
+            .begin(OpenStepId::Wait(wait.id), wait.request.as_ref(), step);
+    }
+
+    fn ended(&self, wait: &ClientWait, took: Duration) {
+        self.steps.end(OpenStepId::Wait(wait.id), Some(took), None);
     }
 }
 
@@ -295,7 +382,9 @@ mod tests {
         let wait = |took| ReconcileStep {
             began: now(),
             took,
+            is_open: false,
             action: StepAction::Wait(steersman_client::WaitCause::LiveRead),
+            cluster: None,
             kind: Kind::of::<ConfigMap>(),
             key: None,
         };

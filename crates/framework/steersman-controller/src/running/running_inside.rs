@@ -49,6 +49,14 @@ impl<R: RequestKey> Inside for RunningInside<R> {
         steps.unwrap_or_default()
     }
 
+    fn open_steps(&self) -> Vec<(String, ReconcileStep)> {
+        let journal = self.journal.iter();
+        // The requests are formatted outside the lock of the journal.
+        let open = journal.flat_map(|journal| journal.steps.open(|_| true));
+        let with_text = open.filter_map(|(id, step)| Some((format!("{:?}", id.key::<R>()?), step)));
+        with_text.collect()
+    }
+
     fn events(&self, object: Option<&ObjectKey>) -> Vec<JournalEvent> {
         let journal = self.journal.as_ref();
         journal

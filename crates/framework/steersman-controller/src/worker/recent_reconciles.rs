@@ -16,9 +16,7 @@ use crate::worker::reconcile_groups::{Failure, KeptErrors, ReconcileGroups};
 #[derive(Clone)]
 pub(crate) struct RecentReconciles<R> {
     kept: Arc<Mutex<KeptReconciles<R>>>,
-    /// Kept for a debug page only.
-    groups: Option<Arc<Mutex<ReconcileGroups<R>>>>,
-    most: usize,
+    has_page: bool,
 }
 
 struct KeptReconciles<R> {
@@ -26,6 +24,8 @@ struct KeptReconciles<R> {
     reconciles: VecDeque<Kept<R>>,
     /// The number of their steps.
     steps: usize,
+    /// Kept for a debug page only.
+    groups: Option<ReconcileGroups<R>>,
 }
 
 /// The largest number of steps that are kept of all reconciles: the oldest reconciles lose theirs.
@@ -41,25 +41,27 @@ impl<R: RequestKey> RecentReconciles<R> {
             kept: Arc::new(Mutex::new(KeptReconciles {
                 reconciles: VecDeque::with_capacity(MOST),
                 steps: 0,
+                groups: has_page.then(|| ReconcileGroups::new(now())),
             })),
-            groups: has_page.then(|| Arc::new(Mutex::new(ReconcileGroups::new(now())))),
-            most: if has_page { MOST_FOR_PAGE } else { MOST },
+            has_page,
         }
     }
 
     pub(crate) fn keep(&self, mut reconcile: Kept<R>) {
-        if let Some(groups) = &self.groups {
+        let mut failure = None;
+        if self.has_page {
             reconcile.shorten();
             let request = || format!("{:?}", reconcile.request);
-            let failure = Failure::of(&reconcile.result, request);
-            let dropped = groups.lock().note(&reconcile, failure);
-            drop(dropped);
+            failure = Failure::of(&reconcile.result, request);
         }
         let mut kept = self.kept.lock();
-        let oldest = kept.push(reconcile, self.most);
+        let groups = kept.groups.as_mut();
+        let dropped = groups.map(|groups| groups.note(&reconcile, failure));
+        let most = if self.has_page { MOST_FOR_PAGE } else { MOST };
+        let oldest = kept.push(reconcile, most);
         drop(kept);
-        // The oldest reconcile is dropped outside the lock, because dropping its request may run code of the program.
-        drop(oldest);
+        // These are dropped outside the lock, because dropping a request may run code of the program.
+        drop((dropped, oldest));
     }
 
     /// Returns the kept reconciles in readable form, oldest first.
@@ -82,16 +84,13 @@ impl<R: RequestKey> RecentReconciles<R> {
 
     /// Returns the slowest reconciles of the last hour, the slowest first.
     pub(crate) fn slowest(&self) -> Vec<RecentReconcile> {
-        let slowest = self
-            .groups
-            .as_ref()
-            .map(|groups| groups.lock().slowest(now()));
+        let slowest = self.grouped(|groups| groups.slowest(now()));
         slowest.into_iter().flatten().map(Kept::shown).collect()
     }
 
     /// Returns the failures by message, the last one first.
     pub(crate) fn errors(&self) -> Vec<ErrorGroup> {
-        let errors = self.groups.as_ref().map(|groups| groups.lock().errors());
+        let errors = self.grouped(ReconcileGroups::errors);
         errors
             .into_iter()
             .flatten()
@@ -100,8 +99,12 @@ impl<R: RequestKey> RecentReconciles<R> {
     }
 
     pub(crate) fn rate(&self) -> ReconcileRate {
-        let rate = self.groups.as_ref().map(|groups| groups.lock().rate(now()));
-        rate.unwrap_or_default()
+        self.grouped(|groups| groups.rate(now()))
+            .unwrap_or_default()
+    }
+
+    fn grouped<T>(&self, read: impl FnOnce(&ReconcileGroups<R>) -> T) -> Option<T> {
+        self.kept.lock().groups.as_ref().map(read)
     }
 }
 
@@ -168,7 +171,9 @@ mod tests {
         let step = || ReconcileStep {
             began: now(),
             took: Duration::ZERO,
+            is_open: false,
             action: StepAction::Wait(WaitCause::LiveRead),
+            cluster: None,
             kind: Kind::of::<ConfigMap>(),
             key: None,
         };

@@ -10,7 +10,7 @@ use crate::worker::kept::Kept;
 
 /// What the debug page shows of the reconciles that have ended, besides the last ones.
 pub(crate) struct ReconcileGroups<R> {
-    /// The slowest first.
+    /// The slowest first. Those that are too old are removed once per second.
     slowest: Vec<Kept<R>>,
     errors: Vec<KeptErrors<R>>,
     began: Instant,
@@ -80,7 +80,10 @@ impl<R: RequestKey> ReconcileGroups<R> {
     /// Notes a reconcile that has ended. Returns what made room, to be dropped by the caller.
     pub(crate) fn note(&mut self, kept: &Kept<R>, failure: Option<Failure>) -> Vec<Kept<R>> {
         let second = self.second(kept.ended);
+        let mut dropped = Vec::new();
         if self.seconds.back().is_none_or(|(last, _)| *last < second) {
+            let is_old = |one: &mut Kept<R>| is_old(one, kept.ended);
+            dropped.extend(self.slowest.extract_if(.., is_old));
             self.seconds.push_back((second, ReconcileRate::default()));
             while self
                 .seconds
@@ -97,27 +100,20 @@ impl<R: RequestKey> ReconcileGroups<R> {
         if let Some(failure) = failure {
             self.note_failure(kept, failure);
         }
-        self.note_slow(kept)
+        dropped.extend(self.note_slow(kept));
+        dropped
     }
 
-    /// Keeps a reconcile if it is among the slowest of the last hour.
-    fn note_slow(&mut self, kept: &Kept<R>) -> Vec<Kept<R>> {
-        let now = kept.ended;
-        let is_old = |one: &mut Kept<R>| is_old(one, now);
-        let mut dropped: Vec<Kept<R>> = self.slowest.extract_if(.., is_old).collect();
-        let least = self
-            .slowest
-            .last()
-            .filter(|_| self.slowest.len() == MOST_SLOW);
+    /// Keeps a reconcile if it is among the slowest. Returns the one that made room.
+    fn note_slow(&mut self, kept: &Kept<R>) -> Option<Kept<R>> {
+        let is_full = self.slowest.len() >= MOST_SLOW;
+        let least = self.slowest.last().filter(|_| is_full);
         if least.is_some_and(|least| least.time >= kept.time) {
-            return dropped;
+            return None;
         }
         let at = self.slowest.partition_point(|one| one.time >= kept.time);
         self.slowest.insert(at, kept.clone());
-        if self.slowest.len() > MOST_SLOW {
-            dropped.extend(self.slowest.pop());
-        }
-        dropped
+        is_full.then(|| self.slowest.pop()).flatten()
     }
 
     fn note_failure(&mut self, kept: &Kept<R>, failure: Failure) {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use steersman_cache::InformerFailure;
 use steersman_controller::{ControllerStatus, ErrorGroup, KeyReport, KeyState, QueueReport};
 
+use super::rows::in_progress;
 use super::text::{encoded, link, seconds};
 use super::view::{AttentionItem, Severity};
 use crate::health::Check;
@@ -58,7 +59,7 @@ impl Facts {
             );
         }
         let keys = queue.iter().flat_map(|queue| &queue.keys);
-        self.add_stuck(controller, keys, longest, now);
+        self.add_stuck(status, keys, longest, now);
         let failing = queue.iter().flat_map(|queue| &queue.failing);
         self.add_failing(status, failing, now);
         self.add_loops(status, now);
@@ -68,39 +69,44 @@ impl Facts {
     /// Adds the reconciles that have run for longer than their deadline and the grace, `longest`.
     fn add_stuck<'a>(
         &mut self,
-        controller: &str,
+        status: &ControllerStatus,
         keys: impl Iterator<Item = &'a KeyReport<String>>,
         longest: Option<Duration>,
         now: Instant,
     ) {
-        for key in keys {
-            let KeyState::Held {
-                since: Some(since), ..
-            } = key.state
-            else {
-                continue;
+        let controller = status.controller();
+        let runs = |key: &KeyReport<String>| match key.state {
+            KeyState::Held { since, .. } => Some(now.saturating_duration_since(since?)),
+            _ => None,
+        };
+        let stuck = keys.filter_map(|key| Some((key, runs(key)?)));
+        let mut stuck = stuck
+            .filter(|(_, runs)| *runs >= longest.unwrap_or(LONG))
+            .peekable();
+        if stuck.peek().is_none() {
+            return;
+        }
+        let open = status.open_steps();
+        for (KeyReport { key, .. }, runs) in stuck {
+            let place = match &in_progress(key, &open)[..] {
+                [] => "in the reconciler's own code".to_owned(),
+                [step, ..] => format!("for {} in: {}", seconds(step.seconds), step.text),
             };
-            let runs = now.saturating_duration_since(since);
-            if runs >= longest.unwrap_or(LONG) {
-                let text = format!(
+            let remedy = match longest {
+                Some(_) => {
+                    "it is past its deadline and does not end at an await: find what blocks it"
+                }
+                None => "find what it waits for, and set a deadline (`reconcile_timeout`)",
+            };
+            self.bad(
+                format!(
                     "a reconcile of {controller} has run for {}",
                     seconds(runs.as_secs_f64())
-                );
-                let detail = format!("{} occupies a worker", key.key);
-                let remedy = "find what it waits for, and set a deadline (`reconcile_timeout`)";
-                let remedy = match longest {
-                    Some(_) => {
-                        "it is past its deadline and does not end at an await: find what blocks it"
-                    }
-                    None => remedy,
-                };
-                self.bad(
-                    text,
-                    detail,
-                    Some(remedy.to_owned()),
-                    link(controller, &key.key),
-                );
-            }
+                ),
+                format!("{key} occupies a worker, {place}"),
+                Some(remedy.to_owned()),
+                link(controller, key),
+            );
         }
     }
 

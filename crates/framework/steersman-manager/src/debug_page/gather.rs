@@ -117,13 +117,14 @@ impl Gatherer {
         let controller = self.named(&query.controller)?;
         let status = &controller.status;
         let queue = status.queue(MOST);
+        let open = status.open_steps();
         let rows = |state| {
             let keys = queue.iter().flat_map(|queue| &queue.keys);
-            keys.map(|key| request_row(key, now))
+            keys.map(|key| request_row(key, &open, now))
                 .filter(|row| row.state == state)
                 .collect()
         };
-        let recent = status.last_reconciles(None, MOST);
+        let recent = status.last_reconciles(None, query.limit);
         let mut events = status.events(None);
         events.reverse();
         let lost = [status.last_handler_panic(), status.last_handler_error()];
@@ -141,7 +142,7 @@ impl Gatherer {
             failing: queue
                 .iter()
                 .flat_map(|queue| &queue.failing)
-                .map(|key| request_row(key, now))
+                .map(|key| request_row(key, &open, now))
                 .collect(),
             errors: status
                 .errors()
@@ -179,7 +180,7 @@ impl Gatherer {
         Some(ObjectView {
             controller: status.controller().to_owned(),
             kind: controller.kind.as_ref().map(ToString::to_string),
-            request: request.as_ref().map(|request| request_row(request, now)),
+            request: request.map(|request| request_row(&request, &status.open_steps(), now)),
             timeline: timeline(&reconciles, &steps, &status.events(Some(&key)), now),
             is_shared: self.diagnostics.section("shards").is_some(),
             key: key.to_string(),

@@ -171,6 +171,8 @@ pub(super) fn request_state(row: &RequestRow) -> Markup {
             (_, _, Some(due)) => { "runs in " (seconds(due)) }
             (state, ..) => (state),
         }
+        @for step in &row.in_progress { ", " (seconds(step.seconds)) " of it in " (step.text) }
+        @if row.state == "running" && row.in_progress.is_empty() { ", in the reconciler's own code" }
         @if row.runs_again { ", and runs again after that" }
         @if row.failures > 0 {
             span.bad { ", " (row.failures) " failures in a row" }

@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::html::{facts, filter, pages, request, request_state, table};
 use super::text::{ago, bytes, encoded, seconds};
 use super::view::{
-    CacheRow, CachesView, ControllerRow, ControllerView, ErrorRow, ObjectView, Overview,
-    ReconcileRow, ReplicasView, RequestRow, ServerView, Severity,
+    CacheProblem, CacheRow, CachesView, ControllerRow, ControllerView, ErrorRow, ObjectView,
+    Overview, ReconcileRow, ReplicasView, RequestRow, ServerView, Severity,
 };
 
 pub(super) fn overview(view: &Overview) -> Markup {
@@ -225,7 +225,7 @@ pub(super) fn object(view: &ObjectView) -> Markup {
         .iter()
         .map(|row| {
             html! {
-                td { (ago(Some(row.ago))) }
+                td.when { (ago(Some(row.ago))) }
                 td { span class={ "lane " (row.lane) } { (row.lane) } }
                 td.text.bad[row.is_bad] { (row.text) }
                 td.text.bad[row.is_bad] { (row.detail) }
@@ -272,12 +272,31 @@ pub(super) fn caches(view: &CachesView) -> Markup {
             (bytes(totals.packed_bytes), "packed"),
             (bytes(totals.decoded_bytes), "decoded"),
         ]))
+        ul.items {
+            @for row in &view.caches.items {
+                @if let Some(problem) = &row.problem { li { (cache_problem(row, problem)) } }
+            }
+        }
         (filter(&view.caches, "kinds"))
         (table(
             &["Kind", "State", "#Objects", "#JSON", "#Packed", "#Decoded", "#Waiting deltas", "Last event", "Last bookmark", "Last list", "#Readers"],
             &view.caches.items.iter().map(cache_row).collect::<Vec<_>>(),
         ))
         (pages(&view.caches, "caches"))
+    }
+}
+
+fn cache_problem(row: &CacheRow, problem: &CacheProblem) -> Markup {
+    html! {
+        div.title {
+            (row.kind)
+            @if let Some(namespace) = &row.namespace { " in namespace " (namespace) }
+            @if let Some(cluster) = &row.cluster { " of cluster " (cluster) }
+            " does not follow the server: " (problem.reason)
+            @if let Some(since) = problem.since_ago { ", for " (seconds(since)) }
+        }
+        div { (problem.message) }
+        @if let Some(remedy) = &problem.remedy { pre { (remedy) } }
     }
 }
 
@@ -293,13 +312,12 @@ fn cache_row(row: &CacheRow) -> Markup {
             @if let Some(namespace) = &row.namespace { div.muted { "namespace " (namespace) } }
             @if let Some(cluster) = &row.cluster { div.muted { "cluster " (cluster) } }
             @if row.is_metadata_only { div.muted { "metadata only" } }
-            @if let Some(problem) = &row.problem {
-                div.bad { (problem.reason) ": " (problem.message) }
-                @if let Some(since) = problem.since_ago { div.muted { "for " (seconds(since)) } }
-                @if let Some(remedy) = &problem.remedy { pre { (remedy) } }
-            }
         }
-        td { span class=(state) { (row.state) } @if !row.has_synced { div.muted { "never synced" } } }
+        td {
+            span class=(state) { (row.state) }
+            @if let Some(problem) = &row.problem { div.bad { (problem.reason) } }
+            @if !row.has_synced { div.muted { "never synced" } }
+        }
         td.n { (row.objects) @if row.malformed > 0 { div.bad { (row.malformed) " do not decode" } } }
         td.n { (bytes(row.json_bytes)) }
         td.n { (bytes(row.packed_bytes)) }

@@ -7,14 +7,19 @@ use steersman_controller::{
     ReconcileStep, StepAction,
 };
 
-use super::view::{ErrorRow, EventRow, LoopRow, ReconcileRow, RequestRow, StepRow};
+use super::view::{ErrorRow, EventRow, LoopRow, ReconcileRow, RequestRow, StepInProgress, StepRow};
 
 /// Returns the seconds from an instant until now.
 pub(super) fn ago(at: Instant, now: Instant) -> f64 {
     now.saturating_duration_since(at).as_secs_f64()
 }
 
-pub(super) fn request_row(report: &KeyReport<String>, now: Instant) -> RequestRow {
+/// Returns the row of a request. `open` has the steps in progress of all requests.
+pub(super) fn request_row(
+    report: &KeyReport<String>,
+    open: &[(String, ReconcileStep)],
+    now: Instant,
+) -> RequestRow {
     let until = |at: Instant| at.saturating_duration_since(now).as_secs_f64();
     let (state, since, due_in, runs_again) = match report.state {
         KeyState::Held { since, runs_again } => ("running", since, None, runs_again),
@@ -31,7 +36,18 @@ pub(super) fn request_row(report: &KeyReport<String>, now: Instant) -> RequestRo
         retry_in: report.retry_at.map(until),
         priority: report.priority.value(),
         runs_again,
+        in_progress: in_progress(&report.key, open),
     }
+}
+
+/// Returns the steps in progress of one request.
+pub(super) fn in_progress(request: &str, open: &[(String, ReconcileStep)]) -> Vec<StepInProgress> {
+    let own = open.iter().filter(|(of, _)| of == request);
+    own.map(|(_, step)| StepInProgress {
+        text: step_text(step).0,
+        seconds: step.took.as_secs_f64(),
+    })
+    .collect()
 }
 
 pub(super) fn error_row(group: &ErrorGroup, now: Instant) -> ErrorRow {
@@ -121,9 +137,11 @@ fn step_row(step: &ReconcileStep, reconcile: &RecentReconcile) -> StepRow {
 
 /// Returns what a step did, and the error of a write that failed.
 pub(super) fn step_text(step: &ReconcileStep) -> (String, Option<String>) {
-    let object = match &step.key {
-        Some(key) => format!("{} {key}", step.kind),
-        None => step.kind.to_string(),
+    let object = match (&step.cluster, &step.key) {
+        (None, Some(key)) => format!("{} {key}", step.kind),
+        (None, None) => step.kind.to_string(),
+        (Some(cluster), Some(key)) => format!("{} {cluster}/{key}", step.kind),
+        (Some(cluster), None) => format!("{} of {cluster}", step.kind),
     };
     match &step.action {
         StepAction::Write {

@@ -1,6 +1,7 @@
 //! The stories of the guide: an operator does nothing, or too much, and the page tells why.
 
 use std::future::pending;
+use std::path::Path;
 use std::time::Duration;
 
 use http_body_util::Empty;
@@ -37,13 +38,14 @@ impl Story {
         let builder = Manager::builder(config).cache(CacheOptions::new().seed(7));
         let manager = builder.with_journal().build().unwrap();
         manager.add_controller(controller).unwrap();
-        let page = DebugPage::new(
+        let mut page = DebugPage::new(
             manager.monitor(),
             manager.diagnostics(),
             manager.metrics_registry(),
             manager.client(),
-            "here".to_owned(),
+            "10.96.0.1".to_owned(),
         );
+        "shops-operator".clone_into(&mut page.gatherer.replica);
         let mut routes = Routes::new();
         for route in page.routes(false, |route| route) {
             routes.add(route).unwrap();
@@ -71,6 +73,19 @@ impl Story {
         let response = self.routes.answer(request, MINUTE).await;
         assert_eq!(response.status(), 200, "{path}: {response:?}");
         String::from_utf8(response.into_body().to_vec()).unwrap()
+    }
+
+    /// Writes a page for the pictures of the guide, if `STEERSMAN_PAGES` names a folder.
+    async fn keep(&self, name: &str, path: &str) {
+        let Some(folder) = std::env::var_os("STEERSMAN_PAGES") else {
+            return;
+        };
+        let page = self.get(path).await;
+        let style = self.get("page.css").await;
+        let (head, rest) = page.split_once("</head>").unwrap();
+        let page = format!("{head}<style>{style}</style></head>{rest}");
+        let file = Path::new(&folder).join(name).with_extension("html");
+        std::fs::write(file, page).unwrap();
     }
 
     async fn json(&self, path: &str) -> Value {
@@ -138,6 +153,7 @@ async fn a_missing_right_is_shown_with_the_rule_that_helps() {
     assert_shows(&page, &["forbidden", "configmaps", "never synced"]);
     let (waiting, _) = story.attention("shops waits for ConfigMap.v1").await;
     assert_eq!(waiting["severity"], "bad");
+    story.keep("missing-right", "").await;
 }
 
 /// Writes a new number into each object.
@@ -170,6 +186,7 @@ async fn a_loop_of_writes_is_shown_with_the_fields_that_change() {
             "patch ConfigMap.v1 default/", "was updated", "requests default/", "reconcile",
         ],
     );
+    story.keep("hot-loop", item["link"].as_str().unwrap()).await;
 }
 
 struct Hang;
@@ -184,12 +201,55 @@ impl Reconciler for Hang {
 async fn a_reconcile_that_hangs_is_shown_with_its_age() {
     let story = Story::of(controller(Hang));
     let (item, page) = story.attention("a reconcile of shops has run for").await;
-    assert_eq!(item["detail"], "default/a occupies a worker");
-    assert_shows(&page, &["The request runs for"]);
+    assert_eq!(
+        item["detail"],
+        "default/a occupies a worker, in the reconciler's own code"
+    );
+    assert_shows(&page, &["The request runs for", "own code"]);
     let view = story.json("api/controller?controller=shops").await;
     assert_eq!(view["running"][0]["request"], "default/a");
     assert_eq!(view["ready"][0]["request"], "default/b");
     assert_eq!(view["row"]["ready"], 1);
+}
+
+struct ReadUntilAnswered;
+
+impl Reconciler for ReadUntilAnswered {
+    async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
+        let live = ctx.client().live();
+        while live.get::<ConfigMap>(&request.key).await.is_err() {}
+        Ok(Action::done())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_waits_for_the_server_is_shown_with_the_object_that_it_reads() {
+    let story = Story::of(controller(ReadUntilAnswered));
+    let faults = story.server.faults();
+    let _late = faults.delay(Verb::Get, "configmaps", 10 * MINUTE);
+    let (item, page) = story.attention("a reconcile of shops has run for").await;
+    let read = "in: wait for a read from the server: ConfigMap.v1 default/a";
+    assert!(item["detail"].as_str().unwrap().contains(read), "{item}");
+    assert_shows(
+        &page,
+        &[
+            "of it in wait for a read from the server",
+            "in progress for",
+        ],
+    );
+    story.keep("hanging", "").await;
+    let view = story.json("api/controller?controller=shops").await;
+    let step = &view["running"][0]["inProgress"][0];
+    assert!(step["seconds"].as_f64().unwrap() < 66.0, "{step}");
+    let ended = story
+        .json("api/object?controller=shops&key=default/a")
+        .await;
+    let rows = ended["timeline"].as_array().unwrap();
+    assert_eq!(
+        rows.iter().filter(|row| row["lane"] == "wait").count(),
+        2,
+        "{rows:#?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -209,6 +269,7 @@ async fn a_watch_that_is_dead_is_shown_with_the_age_of_its_last_event() {
         .await;
     assert!(item["detail"].as_str().unwrap().contains("stale"), "{item}");
     assert_shows(&page, &["silent", "ago"]);
+    story.keep("dead-watch", "caches").await;
     let caches = story.json("api/caches").await;
     let row = &caches["caches"]["items"][0];
     assert!(row["lastEventAgo"].as_f64().unwrap() > 60.0, "{row}");
@@ -257,6 +318,7 @@ async fn a_request_that_is_retried_for_an_hour_is_shown_with_its_error_and_its_n
     assert_eq!(error["requests"], json!(["default/a"]));
     assert!(error["count"].as_u64().unwrap() > 10, "{error}");
     assert_eq!(view["failing"][0]["request"], "default/a");
+    story.keep("retried", item["link"].as_str().unwrap()).await;
 }
 
 #[tokio::test(start_paused = true)]

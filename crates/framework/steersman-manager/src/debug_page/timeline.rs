@@ -111,19 +111,23 @@ fn result_of(reconcile: &RecentReconcile) -> (String, bool) {
     (format!("{result}{message}{next}"), result != "success")
 }
 
-/// Returns the end of a step, and its row.
+/// Returns the end of a step, and its row; of a step in progress, its begin.
 fn of_step(step: &ReconcileStep, now: Instant) -> (Instant, TimelineRow) {
-    let ended = step.began + step.took;
     let (text, error) = step_text(step);
+    let took = seconds(step.took.as_secs_f64());
+    let (at, detail) = match step.is_open {
+        true => (step.began, format!("in progress for {took}")),
+        false => (step.began + step.took, format!("took {took}")),
+    };
     let row = TimelineRow {
-        ago: ago(ended, now),
+        ago: ago(at, now),
         lane: match step.action {
             StepAction::Write { .. } => "write",
             _ => "wait",
         },
         is_bad: error.is_some(),
         text,
-        detail: error.unwrap_or_else(|| format!("took {}", seconds(step.took.as_secs_f64()))),
+        detail: error.unwrap_or(detail),
     };
-    (ended, row)
+    (at, row)
 }

@@ -128,6 +128,17 @@ pub(crate) struct RequestRow {
     pub(crate) priority: i32,
     /// Whether it runs again after the present run, because something changed.
     pub(crate) runs_again: bool,
+    /// The reads, writes and waits of its running reconcile that are in progress.
+    pub(crate) in_progress: Vec<StepInProgress>,
+}
+
+/// A read, write or wait in progress.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StepInProgress {
+    pub(crate) text: String,
+    /// How long it has taken so far.
+    pub(crate) seconds: f64,
 }
 
 #[derive(Clone, Debug, Serialize)]

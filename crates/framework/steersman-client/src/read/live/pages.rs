@@ -154,7 +154,7 @@ impl<K: Object> Pages<K> {
         };
         let list_options = self.shared.live_options(&self.kind, &self.list_options)?;
         let ask = || api.list(&list_options, &self.paging);
-        let page = self.shared.sender().read(&self.kind, ask).await?;
+        let page = self.shared.sender().read(&self.kind, None, ask).await?;
         self.list_options = list_options.into_owned().reduce_limit(page.items.len());
         self.ended = page.continue_token.is_none() || self.list_options.selected_limit() == Some(0);
         self.paging.continue_token = page.continue_token;
