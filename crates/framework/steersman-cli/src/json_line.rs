@@ -22,12 +22,16 @@ pub(crate) struct LineHead<'a> {
 }
 
 /// The fields of an event or a span, in the order of recording. Each value is JSON.
+///
+/// All values are in one text, because each reconcile has such fields, and most reconciles log nothing.
 #[derive(Debug, Default)]
 pub(crate) struct LineFields {
     message: Option<String>,
     /// The target of an event from the crate `log`, which tracing records as a field.
     target: Option<String>,
-    fields: Vec<(&'static str, String)>,
+    values: String,
+    /// The keys, each with the end of its value in `values`.
+    keys: Vec<(&'static str, usize)>,
 }
 
 #[derive(Debug)]
@@ -42,26 +46,67 @@ struct JsonEntries<'a>(Vec<(Cow<'static, str>, &'a str)>);
 
 impl LineFields {
     pub(crate) fn of(message: &str, fields: &[(&'static str, &str)]) -> Self {
-        let fields = fields.iter().map(|(key, value)| (*key, quoted(value)));
-        Self {
+        let mut this = Self {
             message: Some(message.to_owned()),
-            target: None,
-            fields: fields.collect(),
+            ..Self::default()
+        };
+        for (key, value) in fields {
+            push_quoted(&mut this.values, value);
+            this.end_value(key);
+        }
+        this
+    }
+
+    /// Makes room for the fields of a span.
+    pub(crate) fn of_span() -> Self {
+        Self {
+            values: String::with_capacity(192),
+            keys: Vec::with_capacity(12),
+            ..Self::default()
         }
     }
 
     /// Merges values that a span recorded later. They replace earlier values of the same fields.
-    pub(crate) fn update(&mut self, later: Self) {
-        for (key, value) in later.fields {
-            match self.fields.iter_mut().find(|(known, _)| *known == key) {
+    pub(crate) fn update(&mut self, later: &Self) {
+        let mut all: Vec<(&'static str, &str)> = self.pairs().collect();
+        for (key, value) in later.pairs() {
+            match all.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, known)) => *known = value,
-                None => self.fields.push((key, value)),
+                None => all.push((key, value)),
             }
         }
+        let mut merged = Self::default();
+        for (key, value) in all {
+            merged.values.push_str(value);
+            merged.end_value(key);
+        }
+        (self.values, self.keys) = (merged.values, merged.keys);
     }
 
-    fn add(&mut self, field: &Field, value: String) {
-        self.fields.push((field.name(), value));
+    /// Returns the keys with their values.
+    fn pairs(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let mut from = 0;
+        self.keys.iter().map(move |(key, end)| {
+            let value = self.values.get(from..*end).unwrap_or_default();
+            from = *end;
+            (*key, value)
+        })
+    }
+
+    /// Ends the value that was appended to `values`.
+    fn end_value(&mut self, key: &'static str) {
+        self.keys.push((key, self.values.len()));
+    }
+
+    fn add(&mut self, field: &Field, value: impl fmt::Display) {
+        // Writing to a string cannot fail.
+        let _ = write!(self.values, "{value}");
+        self.end_value(field.name());
+    }
+
+    fn add_text(&mut self, field: &Field, value: &str) {
+        push_quoted(&mut self.values, value);
+        self.end_value(field.name());
     }
 }
 
@@ -69,21 +114,21 @@ impl Visit for LineFields {
     fn record_f64(&mut self, field: &Field, value: f64) {
         // JSON cannot express infinite numbers and NaN.
         match value.is_finite() {
-            true => self.add(field, serde_json::json!(value).to_string()),
-            false => self.add(field, quoted(&value.to_string())),
+            true => self.add(field, serde_json::json!(value)),
+            false => self.add_text(field, &value.to_string()),
         }
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.add(field, value.to_string());
+        self.add(field, value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.add(field, value.to_string());
+        self.add(field, value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.add(field, value.to_string());
+        self.add(field, value);
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
@@ -92,12 +137,12 @@ impl Visit for LineFields {
             "log.target" => self.target = Some(value.to_owned()),
             // Fields with the source position are left out, as in all other lines.
             name if name.starts_with("log.") => {}
-            _ => self.add(field, quoted(value)),
+            _ => self.add_text(field, value),
         }
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        self.add(field, quoted(&report(value).to_string()));
+        self.add_text(field, &report(value).to_string());
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
@@ -113,11 +158,11 @@ impl Visit for LineFields {
 pub(crate) fn line(head: &LineHead<'_>, spans: &[LineSpan<'_>], event: &LineFields) -> String {
     let mut entries = JsonEntries::default();
     for span in spans {
-        for (key, value) in &span.fields.fields {
+        for (key, value) in span.fields.pairs() {
             entries.add(span.name, key, value);
         }
     }
-    for (key, value) in &event.fields {
+    for (key, value) in event.pairs() {
         entries.add(EVENT, key, value);
     }
     let mut line = format!(
@@ -168,7 +213,21 @@ fn push(line: &mut String, key: &str, value: &str) {
 }
 
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    let mut quoted = String::with_capacity(text.len() + 2);
+    push_quoted(&mut quoted, text);
+    quoted
+}
+
+/// Appends a text as JSON.
+fn push_quoted(line: &mut String, text: &str) {
+    let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+    if text.bytes().all(is_plain) {
+        line.push('"');
+        line.push_str(text);
+        line.push('"');
+    } else {
+        line.push_str(&serde_json::Value::from(text).to_string());
+    }
 }
 
 #[cfg(test)]
@@ -248,7 +307,7 @@ mod tests {
     #[test]
     fn a_value_that_a_span_records_later_replaces_the_earlier_one() {
         let mut span = fields(&[("a", "1"), ("b", "2")]);
-        span.update(fields(&[("b", "3"), ("c", "4")]));
+        span.update(&fields(&[("b", "3"), ("c", "4")]));
         assert_eq!(
             of(&[("s", span)], &fields(&[])),
             format!("{HEAD},\"span\":\"s\",\"a\":\"1\",\"b\":\"3\",\"c\":\"4\"}}\n")

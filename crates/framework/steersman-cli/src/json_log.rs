@@ -44,7 +44,7 @@ where
     W: for<'w> MakeWriter<'w> + 'static,
 {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let mut fields = LineFields::default();
+        let mut fields = LineFields::of_span();
         attributes.record(&mut fields);
         if let Some(span) = context.span(id) {
             span.extensions_mut().replace(fields);
@@ -58,7 +58,7 @@ where
         if let Some(span) = context.span(id)
             && let Some(fields) = span.extensions_mut().get_mut::<LineFields>()
         {
-            fields.update(later);
+            fields.update(&later);
         }
     }
 

@@ -8,12 +8,12 @@ use parking_lot::Mutex;
 use steersman_object::report;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Registry, fmt as log, reload};
+use tracing_subscriber::{EnvFilter, Registry, fmt as log};
 
 use crate::error::Error;
 use crate::flags::LogFormat;
 use crate::json_log::{JsonLog, log_last_error, log_panics};
-use crate::log_filter::{ALLOWED, log_filter};
+use crate::log_filter::{ALLOWED, LogFilter, log_filter};
 use crate::trace_export::TraceExport;
 
 /// The log level, which can be changed at run time. Cheap to clone; clones share the level.
@@ -35,7 +35,7 @@ use crate::trace_export::TraceExport;
 #[derive(Clone, derive_more::Debug)]
 #[debug("LogLevel({:?})", self.get())]
 pub struct LogLevel {
-    filter: reload::Handle<EnvFilter, Registry>,
+    filter: LogFilter,
     text: Arc<Mutex<String>>,
 }
 
@@ -56,7 +56,7 @@ impl LogLevel {
         level: &str,
         format: LogFormat,
     ) -> Result<(Self, impl Layer<Registry> + Send + Sync + 'static), InvalidLogLevel> {
-        let (filter, handle) = reload::Layer::new(filter(level)?);
+        let filter = LogFilter::new(filter(level)?);
         let lines = match format {
             LogFormat::Human => log::layer()
                 .with_ansi(std::io::stderr().is_terminal())
@@ -65,7 +65,7 @@ impl LogLevel {
             LogFormat::Json => JsonLog::new(std::io::stderr).boxed(),
         };
         let level = Self {
-            filter: handle,
+            filter: filter.clone(),
             text: Arc::new(Mutex::new(level.trim().to_owned())),
         };
         Ok((level, lines.with_filter(filter)))
@@ -84,10 +84,8 @@ impl LogLevel {
     pub fn set(&self, level: &str) -> Result<(), InvalidLogLevel> {
         let filter = filter(level)?;
         let mut text = self.text.lock();
-        // An error means that the subscriber was dropped, so that no line is written any more.
-        if self.filter.reload(filter).is_ok() {
-            level.trim().clone_into(&mut text);
-        }
+        self.filter.replace(filter);
+        level.trim().clone_into(&mut text);
         Ok(())
     }
 

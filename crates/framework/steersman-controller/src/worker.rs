@@ -21,8 +21,8 @@ use steersman_shards::ShardPermit;
 use steersman_workqueue::{Causes, Queue, ShutDown, Ticket, Verdict};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 use tracing::field::Empty;
-use tracing::{Instrument, Span};
 
 use crate::action::Action;
 use crate::context::changes::PendingChanges;
@@ -42,7 +42,7 @@ use crate::worker::hooks::Hooks;
 use crate::worker::kept::Kept;
 use crate::worker::recent_reconciles::RecentReconciles;
 use crate::worker::sharded_requests::{Admission, ShardedRequests};
-use crate::worker::spans::{link_events, record_end};
+use crate::worker::spans::{InSpan, link_events, record_end};
 
 /// The parts that the workers of one controller share.
 pub(crate) struct Work<R: RequestKey> {
@@ -153,7 +153,7 @@ impl<R: RequestKey> Worker<R> {
         active.inc();
         let _active = Active(active);
         let start = Instant::now();
-        async {
+        InSpan::new(span, async {
             tracing::debug!(reason = %self.context.reason(), "reconcile begins");
             link_events(self.context.reason());
             let result = self.reconcile_with(permit.as_ref(), ticket.key()).await;
@@ -176,8 +176,7 @@ impl<R: RequestKey> Worker<R> {
             if let Some(permit) = permit.filter(|_| is_dropped) {
                 self.keep_while_writing(permit);
             }
-        }
-        .instrument(span)
+        })
         .await;
     }
 

@@ -21,16 +21,12 @@ pub(crate) struct SampleShare {
 /// The filter of the layer that exports spans.
 ///
 /// The decision about a trace falls before its first span is made, so an unsampled trace costs one random number. Its
-/// other spans are disabled.
+/// other spans are disabled. They are told from the first span of another trace by their parent, which the registry makes
+/// although this filter refuses it, and even if the filter of the log does, too.
 #[derive(Debug)]
 pub(crate) struct SampledTraces {
     pub(crate) share: SampleShare,
 }
-
-/// A layer that does nothing. It keeps the first span of an unsampled trace enabled, also if the log does not, so that
-/// the later spans of the trace can be told from the first span of another trace.
-#[derive(Debug)]
-pub(crate) struct FirstSpans;
 
 /// A layer inside of [`SampledTraces`], which marks the spans of sampled traces for [`TraceParts`].
 #[derive(Debug)]
@@ -75,14 +71,11 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Filter<S> for SampledTraces {
         if !is_exported(metadata) {
             return false;
         }
-        // The context shows only spans that this filter has enabled.
-        if context.lookup_current().is_some() {
-            return true;
+        match context.current_span().id() {
+            None => begins_trace(metadata) && self.share.has(fastrand::u64(..)),
+            // The context shows only spans that this filter has enabled; any other span belongs to an unsampled trace.
+            Some(_) => context.lookup_current().is_some(),
         }
-        // Any other current span belongs to an unsampled trace.
-        begins_trace(metadata)
-            && context.current_span().id().is_none()
-            && self.share.has(fastrand::u64(..))
     }
 
     fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
@@ -96,8 +89,6 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Filter<S> for SampledTraces {
         Some(LevelFilter::TRACE)
     }
 }
-
-impl<S: Subscriber> Layer<S> for FirstSpans {}
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for MarkedSpans {
     fn on_new_span(&self, _: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
@@ -127,7 +118,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceParts {
 
 /// Returns whether a span may be the first span of a trace. The framework's spans about parts of a reconcile have the
 /// level `trace`, so that logs leave them out; they never begin a trace.
-pub(crate) fn begins_trace(metadata: &Metadata<'_>) -> bool {
+fn begins_trace(metadata: &Metadata<'_>) -> bool {
     metadata.is_span() && *metadata.level() <= Level::INFO
 }
 

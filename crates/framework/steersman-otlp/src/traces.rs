@@ -7,18 +7,14 @@ use std::time::Duration;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use steersman_api::ClientConfig;
 use tokio::task::spawn_blocking;
-use tracing::level_filters::LevelFilter;
 use tracing::{Subscriber, warn};
-use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::error::Error;
 use crate::exporter::{provider, tracer};
 use crate::requests::RequestTracing;
-use crate::sampling::{
-    FirstSpans, MarkedSpans, SampleShare, SampledTraces, TraceParts, begins_trace,
-};
+use crate::sampling::{MarkedSpans, SampleShare, SampledTraces, TraceParts};
 use crate::settings::{GivenSettings, settings};
 
 /// The options of the export of traces. Variables of OpenTelemetry set what the options leave open.
@@ -146,9 +142,8 @@ impl Traces {
         let sampled = MarkedSpans
             .and_then(spans)
             .with_filter(SampledTraces { share });
-        let first = filter_fn(begins_trace).with_max_level_hint(LevelFilter::INFO);
-        let first = FirstSpans.with_filter(first);
-        TraceParts.and_then(first).and_then(sampled)
+        // The outer layer is asked first, and refuses most spans about parts at once.
+        sampled.and_then(TraceParts)
     }
 
     /// Adds spans and `traceparent` to the requests of a client configuration.

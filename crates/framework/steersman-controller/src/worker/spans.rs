@@ -3,12 +3,64 @@
 //! The level of these spans is `trace`, so that logs leave them out. Without a subscriber that is interested, nothing is
 //! made.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use pin_project_lite::pin_project;
 use tracing::{Level, Span};
 
 use crate::context::reason::RunReason;
 use crate::outcome::Label;
+
+pin_project! {
+    /// A future in a span. Unlike tracing's `Instrumented`, it does not enter the span once more to drop a future that has
+    /// ended: for a reconcile that does nothing, this is half of the cost of entering.
+    #[must_use]
+    pub(crate) struct InSpan<F> {
+        #[pin]
+        future: Option<F>,
+        span: Span,
+    }
+
+    impl<F> PinnedDrop for InSpan<F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            if this.future.is_some() {
+                let _entered = this.span.enter();
+                this.future.set(None);
+            }
+        }
+    }
+}
+
+impl<F> InSpan<F> {
+    pub(crate) fn new(span: Span, future: F) -> Self {
+        Self {
+            future: Some(future),
+            span,
+        }
+    }
+}
+
+impl<F: Future> Future for InSpan<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let mut this = self.project();
+        let Some(future) = this.future.as_mut().as_pin_mut() else {
+            // A future that has ended is not polled again.
+            return Poll::Pending;
+        };
+        let entered = this.span.enter();
+        let polled = future.poll(context);
+        drop(entered);
+        if polled.is_ready() {
+            this.future.set(None);
+        }
+        polled
+    }
+}
 
 /// Makes a span for each event that caused a reconcile, and links the current span, that of the reconcile, to them. Each
 /// event is a trace of its own, because one event causes the reconciles of several requests.
