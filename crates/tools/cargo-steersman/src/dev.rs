@@ -1,5 +1,6 @@
 //! Driver: `cargo steersman dev`, which runs an operator with an API server during development.
 
+pub(crate) mod page_source;
 mod clock;
 mod confirmation;
 mod changes;
@@ -7,15 +8,15 @@ mod samples;
 mod answered;
 mod cluster;
 mod interruption;
-mod view;
+pub(crate) mod view;
 mod lines;
 mod loopback;
 mod endpoint;
-mod output;
+pub(crate) mod output;
 mod operator;
 mod built;
 mod injector;
-mod terminal;
+pub(crate) mod terminal;
 mod real;
 mod session;
 
@@ -31,7 +32,7 @@ use self::real::RealCluster;
 use self::samples::Samples;
 use self::session::{ACCOUNT, Session, SessionCluster, SessionPlace};
 use self::terminal::TerminalView;
-use self::view::model::Heading;
+use self::view::model::{Heading, ShownParts};
 use crate::command_line::DevArgs;
 use crate::error::Error;
 use crate::project::Project;
@@ -60,7 +61,7 @@ async fn on_this_machine(
         name: project.name.clone(),
         server: cluster.serving.url(),
         access: format!("export KUBECONFIG={}", path_word(&kubeconfig)),
-        is_embedded: true,
+        shown: ShownParts::WithServer,
     };
     let first = format!("an API server runs at {}", heading.server);
     let lines = [first, heading.access.clone()];
@@ -95,7 +96,7 @@ async fn in_a_cluster(
             Some(context) => format!("context {context}; the objects stay in the cluster"),
             None => "the objects stay in the cluster".to_owned(),
         },
-        is_embedded: false,
+        shown: ShownParts::WithCluster,
     };
     let place = SessionPlace {
         project,

@@ -16,7 +16,7 @@
 //! - `dev` runs an operator with an API server: one on this machine (`dev::cluster`) or that of a kubeconfig
 //!   (`dev::real`). `dev::session` runs the operator and decides when it is built anew, and `dev::lines` words what
 //!   happens. `dev::view::model` is the state of the view, `dev::view::faults` decides when all is as before a fault,
-//!   `dev::view::render` draws, and `dev::terminal` has the terminal.
+//!   `dev::page_source` reads the debug page, `dev::view::render` draws, and `dev::terminal` has the terminal.
 //! - `doctor` checks an operator in a cluster: `doctor::gather` reads the facts through `doctor::target`, and each
 //!   other module turns the facts of one subject into findings.
 //! - `explore` runs the tests that explore an operator.

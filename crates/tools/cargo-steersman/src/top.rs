@@ -1,44 +1,43 @@
 //! Driver: `cargo steersman top`.
 
 mod screen_lines;
-mod source;
 
 use std::io::{IsTerminal as _, stdout};
-use std::time::Duration;
 
-use tokio::time::sleep;
+use steersman_object::json_text;
 
+use self::screen_lines::screen_lines;
 use crate::command_line::TopArgs;
+use crate::dev::output::ViewMessage;
+use crate::dev::page_source::PageSource;
+use crate::dev::terminal::TerminalView;
+use crate::dev::view::model::{Heading, ShownParts};
 use crate::error::Error;
 use crate::screen::say;
 
-use self::screen_lines::screen_lines;
-use self::source::PageSource;
-
-/// The pause between two reads of the debug page.
-const PAUSE: Duration = Duration::from_secs(1);
-
-/// Moves the cursor to the start of the screen, and clears it from there.
-const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
-
-/// Shows what a running operator works on and waits for, until it is interrupted.
+/// Shows what a running operator works on and waits for: in a terminal until it is interrupted, elsewhere once.
 pub(crate) async fn top(args: &TopArgs) -> Result<(), Error> {
     let source = PageSource::find(args).await?;
-    let is_screen = stdout().is_terminal() && !args.once;
-    loop {
-        let overview = source.overview().await?;
-        let lines = screen_lines(&overview).join("\n");
-        match is_screen {
-            true => say(format_args!("{CLEAR}{lines}")),
-            false => say(lines),
-        }
-        if !is_screen {
-            return Ok(());
-        }
-        tokio::select! {
-            () = sleep(PAUSE) => {}
-            // An error means that the signal cannot be listened to; then it ends the process.
-            _ = tokio::signal::ctrl_c() => return Ok(()),
-        }
+    let overview = source.overview().await?;
+    if args.once || !stdout().is_terminal() {
+        say(screen_lines(&overview).join("\n"));
+        return Ok(());
     }
+    let heading = Heading {
+        name: json_text(&overview["replica"]).to_owned(),
+        server: json_text(&overview["server"]).to_owned(),
+        access: source.to_string(),
+        shown: ShownParts::PageOnly,
+    };
+    let (view, sender, keys) = TerminalView::open(heading, None)?;
+    let shown = ViewMessage::Operator(String::new(), Some(source));
+    // A failed send means that the view has ended.
+    let _ = sender.messages.send(shown);
+    // An error of the signal means that it cannot be listened to; an error of the keys, that the view has ended.
+    tokio::select! {
+        _ = keys.quit => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    view.close().await;
+    Ok(())
 }

@@ -1,56 +1,64 @@
-//! Driver: reads the diagnostics of the operator's process over HTTP.
+//! Handle: where the operator of a session serves its debug page.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::PathBuf;
 
 use tokio::process::Command;
 
-use super::clock::now;
-use super::loopback::{free_port, get};
-use super::view::snapshot::OperatorSnapshot;
+use super::loopback::free_port;
+use crate::dev::page_source::PageSource;
 use crate::error::Error;
 use crate::files::write_private;
 
-#[derive(Clone, Debug)]
+/// Where the operator of a session serves its diagnostics and its debug page: at the same address and with the same token
+/// after each restart, so that an open page finds the operator again. Cheap to clone.
+#[derive(Clone, derive_more::Debug)]
+#[debug("OperatorEndpoint({address})")]
 pub(crate) struct OperatorEndpoint {
     address: SocketAddr,
     token: String,
+    token_file: PathBuf,
 }
 
 impl OperatorEndpoint {
-    /// Makes a new token, and adds flags to `command` so that the operator serves its diagnostics and its debug page with it.
-    pub(crate) fn choose(file: &Path, command: &mut Command) -> Result<Self, Error> {
+    /// Chooses a free port, and writes a new token to the file.
+    pub(crate) fn choose(token_file: PathBuf) -> Result<Self, Error> {
         let token = new_token();
-        write_private(file, &token)?;
+        write_private(&token_file, &token)?;
         let address = SocketAddr::from(([127, 0, 0, 1], free_port()?));
+        Ok(Self {
+            address,
+            token,
+            token_file,
+        })
+    }
+
+    /// Adds the flags with which an operator serves its diagnostics and its debug page here.
+    pub(crate) fn add_flags(&self, command: &mut Command) {
         command
-            .arg(format!("--metrics-bind-address={address}"))
+            .arg(format!("--metrics-bind-address={}", self.address))
             .arg("--metrics-secure=false")
             .arg("--metrics-token-path")
-            .arg(file)
+            .arg(&self.token_file)
             .arg("--debug-page");
-        Ok(Self { address, token })
+    }
+
+    /// Removes the file of the token.
+    pub(crate) fn remove_token(&self) {
+        // An error means that the file does not exist.
+        let _ = std::fs::remove_file(&self.token_file);
     }
 
     /// Returns the address of the operator's debug page, which signs a browser in.
     pub(crate) fn page(&self) -> String {
-        let Self { address, token } = self;
+        let Self { address, token, .. } = self;
         format!("http://{address}/debug/sign-in?token={token}")
     }
 
-    /// Returns the current diagnostics of the operator; `None` if the operator does not respond. Cancel safe.
-    pub(crate) async fn snapshot(&self) -> Option<OperatorSnapshot> {
-        let diagnostics = self.get("/debug/steersman").await?;
-        let diagnostics = serde_json::from_str(&diagnostics).ok()?;
-        let metrics = self.get("/metrics").await?;
-        Some(OperatorSnapshot::read(&diagnostics, &metrics, now()))
-    }
-
-    async fn get(&self, path: &str) -> Option<String> {
-        let header = format!("Authorization: Bearer {}\r\n", self.token);
-        let (is_good, body) = get(self.address, path, &header).await?;
-        is_good.then_some(body)
+    /// Returns the debug page.
+    pub(crate) fn source(&self) -> Result<PageSource, Error> {
+        PageSource::at(&format!("http://{}", self.address), Some(&self.token))
     }
 }
 

@@ -22,26 +22,26 @@ pub(crate) struct RunningOperator {
     _session: Option<ChildStdin>,
     name: String,
     probes: SocketAddr,
-    pub(crate) endpoint: Option<OperatorEndpoint>,
 }
 
 /// How long the operator may take to stop before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
 
 impl RunningOperator {
-    /// Starts the operator with probes on a free port, and with diagnostics if there is a file for their token. `more`
-    /// are the flags for the operator on the command line.
+    /// Starts the operator with probes on a free port, and with diagnostics if there is an endpoint for them. `more` are
+    /// the flags for the operator on the command line.
     pub(crate) fn start(
         mut command: Command,
-        token_file: Option<&Path>,
+        endpoint: Option<&OperatorEndpoint>,
         more: &[String],
         name: &str,
         output: &SessionOutput,
     ) -> Result<Self, Error> {
         let probes = SocketAddr::from(([127, 0, 0, 1], free_port()?));
         command.arg(format!("--health-probe-bind-address={probes}"));
-        let endpoint = token_file.map(|file| OperatorEndpoint::choose(file, &mut command));
-        let endpoint = endpoint.transpose()?;
+        if let Some(endpoint) = endpoint {
+            endpoint.add_flags(&mut command);
+        }
         command
             .args(more)
             .env("CARGO_STEERSMAN_STOP_WITH_INPUT", "1")
@@ -64,7 +64,6 @@ impl RunningOperator {
             _session: session,
             name: name.to_owned(),
             probes,
-            endpoint,
         })
     }
 

@@ -8,8 +8,8 @@ use tokio::process::Child;
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::time::Instant;
 
-use super::endpoint::OperatorEndpoint;
 use super::view::model::ViewEvent;
+use crate::dev::page_source::PageSource;
 use crate::screen::say;
 
 #[derive(Clone, Debug)]
@@ -30,8 +30,8 @@ pub(crate) struct ViewSender {
 #[derive(Debug)]
 pub(crate) enum ViewMessage {
     Event(ViewEvent),
-    /// The operator of this name has started; its diagnostics are at this endpoint.
-    Operator(String, Option<OperatorEndpoint>),
+    /// The operator of this name has started, with this debug page.
+    Operator(String, Option<PageSource>),
 }
 
 /// The length in bytes at which an output line of a program is split.

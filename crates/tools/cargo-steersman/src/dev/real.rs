@@ -16,9 +16,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::clock::now;
 use super::endpoint::OperatorEndpoint;
 use super::lines::ReconcileLines;
 use super::samples::Samples;
+use super::view::snapshot::OperatorSnapshot;
+use crate::dev::page_source::PageViews;
 use crate::error::Error;
 use crate::kubeconfig::{self, AGENT};
 
@@ -144,14 +147,18 @@ async fn follow(
     endpoint: Option<OperatorEndpoint>,
     news: UnboundedSender<ClusterNews>,
 ) {
+    let source = endpoint.and_then(|endpoint| endpoint.source().ok());
+    let mut views = PageViews::default();
     let mut lines = ReconcileLines::default();
     let mut finished: BTreeMap<String, u64> = BTreeMap::new();
     let mut listed: Option<Instant> = None;
     let mut problem = String::new();
     loop {
         let mut is_due = listed.is_none_or(|listed| listed.elapsed() >= LONGEST);
-        let snapshot = OptionFuture::from(endpoint.as_ref().map(OperatorEndpoint::snapshot));
-        if let Some(snapshot) = snapshot.await.flatten() {
+        let renewed = OptionFuture::from(source.as_ref().map(|source| source.renew(&mut views)));
+        // The operator may be starting or stopping.
+        if let Some(Ok(())) = renewed.await {
+            let snapshot = OperatorSnapshot::read(&views, now());
             let controllers = snapshot.controllers.into_iter();
             let now: BTreeMap<_, _> = controllers.map(|one| (one.name, one.finished)).collect();
             is_due |= now != finished;

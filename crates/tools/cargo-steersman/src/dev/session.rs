@@ -14,6 +14,7 @@ use tokio::time::{Instant, interval, sleep};
 use super::built::Built;
 use super::changes::SourceChanges;
 use super::cluster::DevCluster;
+use super::endpoint::OperatorEndpoint;
 use super::interruption::Interruption;
 use super::lines::{ObjectLines, is_of, is_ready, left_out, name_of, request_line};
 use super::loopback::free_port;
@@ -49,6 +50,9 @@ pub(crate) struct Session<'a> {
     output: SessionOutput,
     objects: ObjectLines,
     webhook_port: u16,
+    endpoint: OperatorEndpoint,
+    /// Whether the address of the debug page was printed.
+    has_named_page: bool,
     interruption: Interruption,
     /// Receives the restart key of the terminal view.
     restart: Option<UnboundedReceiver<()>>,
@@ -111,6 +115,7 @@ impl<'a> Session<'a> {
         output: SessionOutput,
         keys: Option<ViewRequests>,
     ) -> Result<(), Error> {
+        let token_file = place.kubeconfig.with_file_name(TOKEN);
         let (quit, restart) = keys.map(|keys| (keys.quit, keys.restart)).unzip();
         let mut session = Self {
             args,
@@ -118,12 +123,13 @@ impl<'a> Session<'a> {
             output,
             objects: ObjectLines::default(),
             webhook_port: free_port()?,
+            endpoint: OperatorEndpoint::choose(token_file)?,
+            has_named_page: false,
             interruption: Interruption::listen(quit)?,
             restart,
         };
         let ended = session.turns().await;
-        // An error means that the file does not exist.
-        let _ = std::fs::remove_file(session.token_file());
+        session.endpoint.remove_token();
         if let SessionCluster::Embedded(cluster) = session.place.cluster {
             cluster.serving.stop().await;
         }
@@ -220,12 +226,11 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn start(&self, built: Built) -> Result<RunningProgram, Error> {
+    fn start(&mut self, built: Built) -> Result<RunningProgram, Error> {
         let description = &built.description;
         let has_webhooks = !description.webhooks.is_empty() || !description.converted.is_empty();
-        let token_file = self.token_file();
         let account_file = self.place.kubeconfig.with_file_name(ACCOUNT);
-        let mut token_file = Some(&*token_file);
+        let mut endpoint = Some(self.endpoint.clone());
         let mut command = Command::new(&built.program);
         match &self.place.cluster {
             SessionCluster::Embedded(cluster) => {
@@ -242,7 +247,7 @@ impl<'a> Session<'a> {
                     command.arg(format!("--webhook-bind-address={address}"));
                 }
                 // A session that ends by itself has no reader of the debug page.
-                token_file.take_if(|_| self.args.once);
+                endpoint.take_if(|_| self.args.once);
             }
             SessionCluster::Real(cluster) => {
                 // The context is passed by name, because the current context of the kubeconfig may change.
@@ -256,14 +261,19 @@ impl<'a> Session<'a> {
             }
         }
         let (name, flags) = (&description.name, &self.args.operator_args);
-        let operator = RunningOperator::start(command, token_file, flags, name, &self.output)?;
-        let endpoint = operator.endpoint.clone();
-        let started = ViewMessage::Operator(name.clone(), endpoint.clone());
+        let operator =
+            RunningOperator::start(command, endpoint.as_ref(), flags, name, &self.output)?;
+        let source = endpoint
+            .as_ref()
+            .map(OperatorEndpoint::source)
+            .transpose()?;
+        let started = ViewMessage::Operator(name.clone(), source);
         self.output.tell(started);
         self.output.say(format_args!("{name} started"));
-        if let Some(endpoint) = &operator.endpoint {
+        if let Some(endpoint) = endpoint.as_ref().filter(|_| !self.has_named_page) {
             let page = endpoint.page();
             self.output.say(format_args!("its debug page: {page}"));
+            self.has_named_page = true;
         }
         let follower = match &self.place.cluster {
             SessionCluster::Embedded(_) => None,
@@ -279,10 +289,6 @@ impl<'a> Session<'a> {
     async fn stop(&self, operator: RunningOperator) {
         operator.stop().await;
         self.output.show(ViewEvent::OperatorStopped);
-    }
-
-    fn token_file(&self) -> PathBuf {
-        self.place.kubeconfig.with_file_name(TOKEN)
     }
 
     /// Reports the operator's activity until the session has to act.

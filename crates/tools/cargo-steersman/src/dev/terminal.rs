@@ -18,13 +18,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::answered::OpenRequests;
 use super::clock::now;
-use super::endpoint::OperatorEndpoint;
 use super::injector::Injector;
 use super::lines::is_of;
 use super::output::{ViewMessage, ViewSender};
 use super::view::model::{Heading, ViewCommand, ViewEvent, ViewModel};
 use super::view::render::draw;
 use super::view::requests::ViewRequest;
+use super::view::snapshot::OperatorSnapshot;
+use crate::dev::page_source::{PageSource, PageViews};
 use crate::error::Error;
 
 /// The terminal view while it is open. [`close`](Self::close) restores the terminal.
@@ -51,7 +52,7 @@ struct ViewLoop {
     lines: Receiver<ViewEvent>,
     keys: UnboundedReceiver<Event>,
     snapshots: (UnboundedSender<ViewEvent>, UnboundedReceiver<ViewEvent>),
-    /// The task that polls the diagnostics of the operator.
+    /// The task that polls the debug page of the operator.
     poll: Option<AbortOnDropHandle<()>>,
     /// The embedded server, its fault injector, and the requests that wait for an answer.
     embedded: Option<(ApiServer, Injector, OpenRequests)>,
@@ -69,7 +70,7 @@ struct OwnedTerminal {
 
 /// The pause between two draws of the terminal view.
 const PICTURE: Duration = Duration::from_millis(100);
-/// The pause between two requests for the diagnostics.
+/// The pause between two looks at the debug page.
 const LOOK: Duration = Duration::from_millis(500);
 /// How often the thread that reads the keys checks whether it has to end.
 const KEYS: Duration = Duration::from_millis(100);
@@ -141,7 +142,7 @@ impl ViewLoop {
                 _ = &mut closed => return,
                 Some(message) = self.messages.recv() => match message {
                     ViewMessage::Event(event) => event,
-                    ViewMessage::Operator(name, endpoint) => self.follow(name, endpoint),
+                    ViewMessage::Operator(name, source) => self.follow(name, source),
                 },
                 Some(key) = self.keys.recv() => {
                     is_due = true;
@@ -177,11 +178,11 @@ impl ViewLoop {
         Ok(())
     }
 
-    /// Switches to the diagnostics of a newly started operator.
-    fn follow(&mut self, name: String, endpoint: Option<OperatorEndpoint>) -> ViewEvent {
+    /// Switches to the debug page of a newly started operator.
+    fn follow(&mut self, name: String, source: Option<PageSource>) -> ViewEvent {
         self.program = name;
         let sender = self.snapshots.0.clone();
-        let poll = endpoint.map(|endpoint| tokio::spawn(poll(endpoint, sender)));
+        let poll = source.map(|source| tokio::spawn(poll(source, sender)));
         self.poll = poll.map(AbortOnDropHandle::new);
         ViewEvent::OperatorStarted
     }
@@ -249,14 +250,24 @@ fn read_keys(end: Arc<AtomicBool>) -> UnboundedReceiver<Event> {
     receiver
 }
 
-/// Polls the diagnostics of an operator. Failed requests are ignored, because the operator may be starting or stopping.
-async fn poll(endpoint: OperatorEndpoint, sender: UnboundedSender<ViewEvent>) {
+/// Polls the debug page of an operator. While it does not answer, as at its start, the view is told so once.
+async fn poll(source: PageSource, sender: UnboundedSender<ViewEvent>) {
+    let mut views = PageViews::default();
+    let mut is_answered = true;
     loop {
-        if let Some(snapshot) = endpoint.snapshot().await {
-            let event = ViewEvent::Snapshot(Box::new(snapshot));
-            if sender.send(event).is_err() {
-                return;
+        let event = match source.renew(&mut views).await {
+            Ok(()) => {
+                is_answered = true;
+                let snapshot = OperatorSnapshot::read(&views, now());
+                Some(ViewEvent::Snapshot(Box::new(snapshot)))
             }
+            Err(problem) => {
+                let is_new = std::mem::take(&mut is_answered);
+                is_new.then(|| ViewEvent::Unanswered(problem.to_string()))
+            }
+        };
+        if event.is_some_and(|event| sender.send(event).is_err()) {
+            return;
         }
         sleep(LOOK).await;
     }

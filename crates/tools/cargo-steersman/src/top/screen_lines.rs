@@ -3,6 +3,8 @@
 use serde_json::Value;
 use steersman_object::{json_items, json_text};
 
+use crate::dev::view::snapshot::role;
+
 /// The columns of the controllers: the name of the field, the head, and whether it is a number.
 const COLUMNS: [(&str, &str); 8] = [
     ("name", "CONTROLLER"),
@@ -21,16 +23,11 @@ const MOST_ITEMS: usize = 10;
 /// Returns the lines: the state of the replica, what needs attention, and the controllers.
 pub(super) fn screen_lines(overview: &Value) -> Vec<String> {
     let caches = &overview["caches"];
-    let role = match overview["isLeader"].as_bool() {
-        Some(true) => "leads",
-        Some(false) => "stands by",
-        None => "works",
-    };
     let mut lines = vec![
         format!(
-            "{}: {role}, {}; {} of {} kinds in sync, {} objects",
+            "{}: {}; {} of {} kinds in sync, {} objects",
             json_text(&overview["server"]),
-            json_text(&overview["stage"]),
+            role(overview),
             caches["synced"],
             caches["informers"],
             caches["objects"]

@@ -16,6 +16,7 @@ mod dev_role;
 #[cfg(unix)]
 mod explore;
 mod scaffold;
+mod top;
 mod under_its_role;
 mod upgrade;
 mod versions;

@@ -7,7 +7,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::faults::{FaultWatch, ViewFault};
 use super::requests::{RequestTally, ViewRequest};
-use super::snapshot::{OperatorSnapshot, ReconcileRow};
+use super::snapshot::{AttentionRow, OperatorSnapshot, ReconcileRow};
 use super::tail::LogTail;
 
 #[derive(Debug)]
@@ -36,8 +36,18 @@ pub(crate) struct Heading {
     pub(crate) server: String,
     /// How other programs reach the API server, such as the path of a kubeconfig.
     pub(crate) access: String,
-    /// Whether the API server is the embedded one, which can inject faults and logs its requests.
-    pub(crate) is_embedded: bool,
+    pub(crate) shown: ShownParts,
+}
+
+/// What is there to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShownParts {
+    /// An operator of this session with the embedded API server, which can inject faults and logs its requests.
+    WithServer,
+    /// An operator of this session with the API server of a cluster.
+    WithCluster,
+    /// A running operator elsewhere: there is no log of it.
+    PageOnly,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -90,6 +100,8 @@ pub(crate) enum ViewEvent {
     OperatorEnded(String),
     LogLine(String),
     Snapshot(Box<OperatorSnapshot>),
+    /// The debug page does not answer.
+    Unanswered(String),
     Requests(Vec<ViewRequest>),
     /// The fault has had its full effect.
     Spent(ViewFault),
@@ -155,6 +167,11 @@ impl ViewModel {
             ViewEvent::OperatorEnded(how) => self.operator = OperatorState::Ended(how),
             ViewEvent::LogLine(line) => self.log.push(&line),
             ViewEvent::Snapshot(snapshot) => self.learn(*snapshot, now),
+            // An operator of this session reports its own problems.
+            ViewEvent::Unanswered(problem) if self.heading.shown == ShownParts::PageOnly => {
+                self.note(Tone::Bad, &problem, now);
+            }
+            ViewEvent::Unanswered(_) => {}
             ViewEvent::Requests(requests) => {
                 for request in requests {
                     self.requests.note(&request, now);
@@ -196,7 +213,7 @@ impl ViewModel {
             KeyCode::Esc if self.has_help => self.has_help = false,
             KeyCode::Char('q') => return Some(ViewCommand::Quit),
             KeyCode::Char('?' | 'h') => self.has_help = !self.has_help,
-            KeyCode::Char('r') => {
+            KeyCode::Char('r') if self.heading.shown != ShownParts::PageOnly => {
                 self.note(Tone::Plain, "restart", now);
                 return Some(ViewCommand::Restart);
             }
@@ -217,10 +234,14 @@ impl ViewModel {
     fn press_fault(&mut self, char: char, now: Instant) -> Option<ViewCommand> {
         let mut faults = ViewFault::ALL.into_iter();
         let fault = faults.find(|fault| fault.words().key == char)?;
-        if !self.heading.is_embedded {
-            let text = "faults are only there with the embedded API server, without --real";
-            self.note(Tone::Bad, text, now);
-            return None;
+        match self.heading.shown {
+            ShownParts::WithServer => {}
+            ShownParts::WithCluster => {
+                let text = "faults are only there with the embedded API server, without --real";
+                self.note(Tone::Bad, text, now);
+                return None;
+            }
+            ShownParts::PageOnly => return None,
         }
         if self.faults.is_on(fault) {
             self.faults.lift(fault, now);
@@ -265,7 +286,22 @@ impl ViewModel {
             self.reconciles.pop_front();
         }
         self.faults.note_problems(snapshot.problems(), now);
+        self.note_attention(&snapshot.attention, now);
         self.snapshot = snapshot;
+    }
+
+    /// Adds what needs attention since this snapshot, and what no longer does.
+    fn note_attention(&mut self, items: &[AttentionRow], now: Instant) {
+        let has = |rows: &[AttentionRow], item: &AttentionRow| {
+            rows.iter().any(|row| row.subject == item.subject)
+        };
+        let former = std::mem::take(&mut self.snapshot.attention);
+        for item in items.iter().filter(|item| !has(&former, item)) {
+            self.note(Tone::Bad, &format!("{}: {}", item.title, item.detail), now);
+        }
+        for item in former.iter().filter(|item| !has(items, item)) {
+            self.note(Tone::Good, &format!("no longer: {}", item.title), now);
+        }
     }
 
     /// Adds the failure of a reconcile to the journal, unless the last failure of the request had the same message.

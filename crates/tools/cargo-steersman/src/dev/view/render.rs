@@ -9,7 +9,7 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 
 use super::faults::ViewFault;
-use super::model::{BuildState, OperatorState, Tone, ViewModel, lasting};
+use super::model::{BuildState, OperatorState, ShownParts, Tone, ViewModel, lasting};
 
 const GOOD: Color = Color::Green;
 const BAD: Color = Color::Red;
@@ -23,8 +23,9 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut ViewModel, now: Instant, h
     let spare = area.height.saturating_sub(24);
     // The build errors take the rows of the reconciles and requests.
     let has_errors = matches!(model.build, BuildState::Failed(_));
+    let is_embedded = model.heading.shown == ShownParts::WithServer;
     let reconciles = if has_errors { 0 } else { 5 + spare / 4 };
-    let requests = match model.heading.is_embedded && !has_errors {
+    let requests = match is_embedded && !has_errors {
         true => 3 + spare / 8,
         false => 0,
     };
@@ -46,11 +47,14 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut ViewModel, now: Instant, h
     draw_kinds(frame, kinds, model);
     draw_controllers(frame, controllers, model);
     draw_reconciles(frame, reconciles, model, now);
-    if model.heading.is_embedded {
+    if is_embedded {
         draw_requests(frame, requests, model, now);
     }
     draw_journal(frame, journal, model);
-    draw_log(frame, log, model);
+    match model.heading.shown {
+        ShownParts::PageOnly => draw_attention(frame, log, model),
+        ShownParts::WithServer | ShownParts::WithCluster => draw_log(frame, log, model),
+    }
     draw_footer(frame, footer, model);
     if model.has_help {
         draw_help(frame, area, model);
@@ -68,6 +72,9 @@ fn draw_heading(frame: &mut Frame<'_>, area: Rect, model: &ViewModel, now: Insta
         model.heading.name.as_str().bold(),
         format!(" at {}  ", model.heading.server).into(),
         match &model.operator {
+            _ if model.heading.shown == ShownParts::PageOnly => {
+                model.snapshot.role.as_str().fg(GOOD)
+            }
             OperatorState::Absent => "not running".into(),
             OperatorState::Running(at) => format!("running for {}", since(at)).fg(GOOD),
             OperatorState::Ended(how) => format!("ended: {how}").fg(BAD),
@@ -97,11 +104,14 @@ fn draw_heading(frame: &mut Frame<'_>, area: Rect, model: &ViewModel, now: Insta
 }
 
 fn draw_kinds(frame: &mut Frame<'_>, area: Rect, model: &ViewModel) {
-    let rows = model.snapshot.kinds.iter().map(|kind| {
-        let objects = kind.objects.map_or("-".to_owned(), |one| one.to_string());
-        let name = column(&kind.name, usize::from(area.width).saturating_sub(20));
+    let kinds = &model.snapshot.kinds;
+    let states = kinds.iter().map(|kind| kind.state.chars().count());
+    // The number of objects has seven columns, and each part a space after it.
+    let others = 9 + states.max().unwrap_or_default();
+    let rows = kinds.iter().map(|kind| {
+        let name = column(&kind.name, usize::from(area.width).saturating_sub(others));
         let state = kind.state.as_str().fg(by_success(kind.is_good));
-        Line::from(vec![format!("{name} {objects:>6} ").into(), state])
+        Line::from(vec![format!("{name} {:>6} ", kind.objects).into(), state])
     });
     draw_panel(frame, area, "Kinds: objects, state", rows.collect());
 }
@@ -112,13 +122,13 @@ fn draw_controllers(frame: &mut Frame<'_>, area: Rect, model: &ViewModel) {
         let name = column(&one.name, usize::from(area.width).saturating_sub(30));
         let numbers = format!(
             "{:>7} {:>7} {:>7} {:>5}",
-            one.ready, one.running, one.retries, one.finished
+            one.ready, one.running, one.delayed, one.finished
         );
         rows.push(Line::from(format!("{name} {numbers}")));
         let waiting = one.waiting_for.iter();
         rows.extend(waiting.map(|kind| Line::styled(format!("  waits for {kind}"), BAD)));
     }
-    let title = "Controllers: waiting, running, retries, done";
+    let title = "Controllers: ready, running, delayed, done";
     draw_panel(frame, area, title, rows);
 }
 
@@ -190,6 +200,21 @@ fn draw_log(frame: &mut Frame<'_>, mut area: Rect, model: &ViewModel) {
     draw_panel(frame, area, &title, lines.collect());
 }
 
+/// Shows what needs attention, with what helps.
+fn draw_attention(frame: &mut Frame<'_>, area: Rect, model: &ViewModel) {
+    let mut rows = Vec::new();
+    for item in &model.snapshot.attention {
+        rows.push(Line::styled(item.title.as_str(), BAD));
+        rows.push(Line::from(format!("  {}", item.detail)));
+        let remedy = item.remedy.iter().flat_map(|remedy| remedy.lines());
+        rows.extend(remedy.map(|line| Line::styled(format!("  > {line}"), GOOD)));
+    }
+    if rows.is_empty() {
+        rows.push(Line::styled("nothing", DIM));
+    }
+    draw_panel(frame, area, "What needs attention", rows);
+}
+
 fn draw_panel(frame: &mut Frame<'_>, area: Rect, title: &str, rows: Vec<Line<'_>>) {
     let block = Block::new().borders(Borders::TOP).border_style(DIM);
     let block = block.title(format!(" {title} ").bold());
@@ -201,8 +226,11 @@ fn by_success(is_good: bool) -> Color {
 }
 
 fn draw_footer(frame: &mut Frame<'_>, area: Rect, model: &ViewModel) {
-    let mut text = "? help  q quit  r restart  p pause".to_owned();
-    if model.heading.is_embedded {
+    let mut text = match model.heading.shown {
+        ShownParts::PageOnly => "? help  q quit".to_owned(),
+        _ => "? help  q quit  r restart  p pause".to_owned(),
+    };
+    if model.heading.shown == ShownParts::WithServer {
         for fault in ViewFault::ALL {
             let words = fault.words();
             text.push_str(&format!("  {} {}", words.key, words.short));
@@ -212,14 +240,16 @@ fn draw_footer(frame: &mut Frame<'_>, area: Rect, model: &ViewModel) {
 }
 
 fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &ViewModel) {
-    let mut lines = Text::from(
-        "q  ctrl-c     end\n\
-         r             restart the operator\n\
-         p             pause or follow the log\n\
-         ↑ ↓ PgUp PgDn scroll the log; Home is its begin, End follows it\n\
-         ?             this help",
-    );
-    if model.heading.is_embedded {
+    let mut lines = Text::from("q  ctrl-c     end");
+    if model.heading.shown != ShownParts::PageOnly {
+        lines.extend([
+            "r             restart the operator",
+            "p             pause or follow the log",
+            "↑ ↓ PgUp PgDn scroll the log; Home is its begin, End follows it",
+        ]);
+    }
+    lines.extend(["?             this help"]);
+    if model.heading.shown == ShownParts::WithServer {
         lines.extend(["", "Faults; o, s and c a second time end theirs:"]);
         lines.extend(ViewFault::ALL.map(|fault| {
             let words = fault.words();

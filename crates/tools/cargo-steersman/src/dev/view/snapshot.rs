@@ -1,4 +1,4 @@
-//! Machine: parses the diagnostics and the metrics of an operator.
+//! Machine: reads what an operator does from the views of its debug page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -6,24 +6,39 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use steersman_object::{json_items, json_text};
 
-/// The diagnostics of an operator at one instant.
+use crate::dev::page_source::PageViews;
+
+/// What an operator does at one instant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct OperatorSnapshot {
+    /// Its role among the replicas, and its stage.
+    pub(crate) role: String,
+    /// What needs attention, the most urgent first.
+    pub(crate) attention: Vec<AttentionRow>,
     pub(crate) kinds: Vec<KindRow>,
     pub(crate) controllers: Vec<ControllerRow>,
     /// The last reconciles of each controller, oldest first.
     pub(crate) reconciles: Vec<ReconcileRow>,
 }
 
+/// Something that keeps the operator from its work.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AttentionRow {
+    /// What it is about; the title of the same subject changes with time.
+    pub(crate) subject: String,
+    pub(crate) title: String,
+    pub(crate) detail: String,
+    pub(crate) remedy: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct KindRow {
-    /// The plural and the group of the kind, and the namespace if the informer is limited to one.
+    /// The kind, and the namespace if the informer is limited to one.
     pub(crate) name: String,
     /// The state of the informer, such as `synced`, or `fails: forbidden`.
     pub(crate) state: String,
     pub(crate) is_good: bool,
-    /// The number of objects in all informers of the kind.
-    pub(crate) objects: Option<u64>,
+    pub(crate) objects: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -31,8 +46,8 @@ pub(crate) struct ControllerRow {
     pub(crate) name: String,
     pub(crate) ready: u64,
     pub(crate) running: u64,
+    pub(crate) delayed: u64,
     pub(crate) finished: u64,
-    pub(crate) retries: u64,
     /// The kinds that the controller waits for, with the reason.
     pub(crate) waiting_for: Vec<String>,
 }
@@ -50,23 +65,26 @@ pub(crate) struct ReconcileRow {
     pub(crate) ended: Instant,
 }
 
-const OBJECTS: &str = "steersman_informer_objects";
-const RETRIES: &str = "workqueue_retries_total";
-
 impl OperatorSnapshot {
-    /// Parses the JSON of `/debug/steersman` and the text of `/metrics`. Skips missing fields.
-    pub(crate) fn read(diagnostics: &Value, metrics: &str, now: Instant) -> Self {
-        let objects = series(metrics, OBJECTS);
-        let retries = series(metrics, RETRIES);
-        let kinds = json_items(&diagnostics["informers"]);
-        let controllers = json_items(&diagnostics["controllers"]);
-        let reconciles = json_items(&diagnostics["reconciles"]);
+    /// Reads the views of a debug page. Skips missing fields.
+    pub(crate) fn read(views: &PageViews, now: Instant) -> Self {
+        let overview = &views.overview;
+        let attention = json_items(&overview["attention"]);
+        let kinds = json_items(&views.caches["caches"]["items"]);
+        let controllers = json_items(&overview["controllers"]["items"]);
+        let reconciles = views.controllers.iter().flat_map(|(name, view)| {
+            let mut rows: Vec<_> = json_items(&view["recent"])
+                .map(|one| ReconcileRow::read(name, one, now))
+                .collect();
+            rows.reverse();
+            rows
+        });
         Self {
-            kinds: kinds.map(|one| KindRow::read(one, &objects)).collect(),
-            controllers: controllers
-                .map(|one| ControllerRow::read(one, &retries))
-                .collect(),
-            reconciles: reconciles.map(|one| ReconcileRow::read(one, now)).collect(),
+            role: role(overview),
+            attention: attention.map(AttentionRow::read).collect(),
+            kinds: kinds.map(KindRow::read).collect(),
+            controllers: controllers.map(ControllerRow::read).collect(),
+            reconciles: reconciles.collect(),
         }
     }
 
@@ -84,20 +102,43 @@ impl OperatorSnapshot {
     }
 }
 
-impl KindRow {
-    fn read(informer: &Value, objects: &BTreeMap<String, u64>) -> Self {
-        let kind = text(informer, "kind");
-        let state = text(informer, "state");
-        let problem = text(&informer["problem"], "reason");
-        let is_good = problem.is_empty() && informer["hasSynced"] == true;
+/// Returns the role of a replica and its stage, such as `leads, started`.
+pub(crate) fn role(overview: &Value) -> String {
+    let role = match overview["isLeader"].as_bool() {
+        Some(true) => "leads",
+        Some(false) => "stands by",
+        None => "works",
+    };
+    match overview["stage"].as_str() {
+        Some(stage) => format!("{role}, {stage}"),
+        None => String::new(),
+    }
+}
+
+impl AttentionRow {
+    fn read(item: &Value) -> Self {
         Self {
-            objects: objects.get(&text(informer, "name")).copied(),
-            name: match informer["namespace"].as_str() {
+            subject: text(item, "link"),
+            title: text(item, "title"),
+            detail: text(item, "detail"),
+            remedy: item["remedy"].as_str().map(str::to_owned),
+        }
+    }
+}
+
+impl KindRow {
+    fn read(cache: &Value) -> Self {
+        let kind = text(cache, "kind");
+        let problem = text(&cache["problem"], "reason");
+        let is_good = problem.is_empty() && cache["hasSynced"] == true;
+        Self {
+            objects: cache["objects"].as_u64().unwrap_or_default(),
+            name: match cache["namespace"].as_str() {
                 Some(namespace) => format!("{kind} in {namespace}"),
                 None => kind,
             },
             state: match problem.is_empty() {
-                true => state,
+                true => text(cache, "state"),
                 false => format!("fails: {problem}"),
             },
             is_good,
@@ -106,37 +147,35 @@ impl KindRow {
 }
 
 impl ControllerRow {
-    fn read(controller: &Value, retries: &BTreeMap<String, u64>) -> Self {
-        let name = text(controller, "name");
-        let work = &controller["work"];
-        let number = |key: &str| work[key].as_u64().unwrap_or_default();
-        let waiting = json_items(&controller["waitingFor"]).filter_map(Value::as_str);
+    fn read(row: &Value) -> Self {
+        let number = |key: &str| row[key].as_u64().unwrap_or_default();
+        let waiting = json_items(&row["waitingFor"]).filter_map(Value::as_str);
         Self {
+            name: text(row, "name"),
             ready: number("ready"),
             running: number("running"),
+            delayed: number("delayed"),
             finished: number("finished"),
-            retries: retries.get(&name).copied().unwrap_or_default(),
             waiting_for: waiting.map(str::to_owned).collect(),
-            name,
         }
     }
 }
 
 impl ReconcileRow {
-    fn read(reconcile: &Value, now: Instant) -> Self {
+    fn read(controller: &str, reconcile: &Value, now: Instant) -> Self {
         let duration = |key: &str| {
             let seconds = reconcile[key].as_f64().unwrap_or_default();
             Duration::try_from_secs_f64(seconds).unwrap_or_default()
         };
         Self {
-            controller: text(reconcile, "controller"),
+            controller: controller.to_owned(),
             id: reconcile["id"].as_u64().unwrap_or_default(),
             request: text(reconcile, "request"),
             reason: text(reconcile, "reason"),
             result: text(reconcile, "result"),
             message: text(reconcile, "message"),
             took: duration("seconds"),
-            ended: now.checked_sub(duration("endedSecondsAgo")).unwrap_or(now),
+            ended: now.checked_sub(duration("endedAgo")).unwrap_or(now),
         }
     }
 
@@ -149,25 +188,6 @@ fn text(value: &Value, key: &str) -> String {
     json_text(&value[key]).to_owned()
 }
 
-/// Returns the values of a metric by the value of the label `name`, summed over all other labels.
-fn series(metrics: &str, metric: &str) -> BTreeMap<String, u64> {
-    let begin = format!("{metric}{{");
-    let mut found = BTreeMap::new();
-    for line in metrics.lines() {
-        let rest = line.strip_prefix(&*begin);
-        let Some((labels, value)) = rest.and_then(|rest| rest.rsplit_once("} ")) else {
-            continue;
-        };
-        let mut labels = labels.split("\",");
-        let name = labels.find_map(|one| one.strip_prefix("name=\""));
-        if let (Some(name), Ok(value)) = (name, value.trim().parse::<f64>()) {
-            let name = name.trim_end_matches('"').to_owned();
-            *found.entry(name).or_default() += value as u64;
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -175,40 +195,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn diagnostics_and_metrics_become_rows() {
-        let diagnostics = json!({
-            "informers": [
-                {"kind": "greetings.example.com", "name": "Greeting.v1.example.com", "state": "synced", "hasSynced": true, "problem": null},
-                {"kind": "configmaps", "namespace": "a", "state": "degraded", "hasSynced": true,
+    fn the_views_of_a_page_become_rows() {
+        let views = PageViews {
+            overview: json!({
+                "attention": [{"title": "shops has failed", "detail": "why", "remedy": null, "link": "object?key=a"}],
+                "controllers": {"items": [{"name": "greeting", "waitingFor": ["a kind"], "ready": 2, "running": 1,
+                    "delayed": 4, "finished": 7}]},
+            }),
+            caches: json!({"caches": {"items": [
+                {"kind": "Greeting.v1.example.com", "state": "synced", "hasSynced": true, "objects": 3, "problem": null},
+                {"kind": "ConfigMap.v1", "namespace": "a", "state": "degraded", "hasSynced": true, "objects": 0,
                  "problem": {"reason": "forbidden", "message": "no"}},
-            ],
-            "controllers": [{"name": "greeting", "waitingFor": [],
-                "work": {"ready": 2, "running": 1, "finished": 7}}],
-            "reconciles": [
-                {"controller": "greeting", "id": 1, "request": "default/a", "reason": "retry 1",
-                 "result": "error", "message": "no", "seconds": 0.25, "endedSecondsAgo": 1.0},
-                {"controller": "greeting", "id": 2, "request": "default/b", "result": "error"},
-                {"controller": "greeting", "id": 3, "request": "default/b", "result": "success"},
-            ],
-        });
-        let metrics = "# HELP steersman_informer_objects x\n\
-            steersman_informer_objects{name=\"Greeting.v1.example.com\",x=\"1\"} 2\n\
-            steersman_informer_objects{x=\"2\",name=\"Greeting.v1.example.com\"} 1\n\
-            workqueue_retries_total{controller=\"greeting\",name=\"greeting\"} 4\n";
+            ]}}),
+            controllers: [("greeting".to_owned(), json!({"recent": [
+                {"id": 3, "request": "default/b", "result": "success"},
+                {"id": 2, "request": "default/b", "result": "error"},
+                {"id": 1, "request": "default/a", "reason": "retry 1", "result": "error", "message": "no",
+                 "seconds": 0.25, "endedAgo": 1.0},
+            ]}))]
+            .into(),
+        };
         let begin = crate::dev::clock::now() + Duration::from_secs(60);
-        let snapshot = OperatorSnapshot::read(&diagnostics, metrics, begin);
+        let snapshot = OperatorSnapshot::read(&views, begin);
         let greetings = &snapshot.kinds[0];
-        assert_eq!((greetings.objects, greetings.is_good), (Some(3), true));
-        assert_eq!(snapshot.kinds[1].name, "configmaps in a");
-        assert_eq!(snapshot.controllers[0].retries, 4);
-        assert_eq!(snapshot.controllers[0].ready, 2);
+        assert_eq!((greetings.objects, greetings.is_good), (3, true));
+        assert_eq!(snapshot.kinds[1].name, "ConfigMap.v1 in a");
+        let controller = &snapshot.controllers[0];
+        assert_eq!((controller.ready, controller.delayed), (2, 4));
+        assert_eq!(controller.waiting_for, ["a kind"]);
+        assert_eq!(snapshot.attention[0].title, "shops has failed");
         let first = &snapshot.reconciles[0];
-        assert_eq!(first.took, Duration::from_millis(250));
+        assert_eq!((first.id, first.took), (1, Duration::from_millis(250)));
         assert_eq!(first.ended, begin - Duration::from_secs(1));
-        let problems = ["configmaps in a fails: forbidden", "greeting default/a"];
+        let problems = ["ConfigMap.v1 in a fails: forbidden", "greeting default/a"];
         assert_eq!(snapshot.problems(), problems.map(str::to_owned).into());
-        // Empty diagnostics and an invalid metric give an empty snapshot.
-        let empty = OperatorSnapshot::read(&Value::Null, "steersman_informer_objects{ 1", begin);
+        let empty = OperatorSnapshot::read(&PageViews::default(), begin);
         assert_eq!(empty, OperatorSnapshot::default());
     }
 }

@@ -9,7 +9,8 @@ use ratatui::style::Color;
 use serde_json::json;
 
 use super::*;
-use crate::dev::view::model::{Heading, ViewCommand, ViewEvent};
+use crate::dev::page_source::PageViews;
+use crate::dev::view::model::{Heading, ShownParts, ViewCommand, ViewEvent};
 use crate::dev::view::requests::ViewRequest;
 use crate::dev::view::snapshot::OperatorSnapshot;
 
@@ -20,14 +21,14 @@ struct Session {
 }
 
 impl Session {
-    fn new(is_embedded: bool) -> Self {
+    fn new(shown: ShownParts) -> Self {
         // The start is not the origin of the clock, because diagnostics have times before the start.
         let start = crate::dev::clock::now() + Duration::from_secs(3600);
         let heading = Heading {
             name: "greeter".to_owned(),
             server: "https://127.0.0.1:38441".to_owned(),
             access: "export KUBECONFIG=/src/greeter/target/steersman/kubeconfig".to_owned(),
-            is_embedded,
+            shown,
         };
         Self {
             model: ViewModel::new(heading, start),
@@ -75,15 +76,14 @@ fn request(verb: &'static str, target: &str, status: u16) -> ViewRequest {
 
 /// Diagnostics after `millis`. The last reconcile has failed if `is_out` is set, which stands for an outage.
 fn snapshot(session: &Session, millis: u64, is_out: bool) -> ViewEvent {
-    let informer = |kind: &str, name: &str| {
+    let cache = |kind: &str, objects: u64| {
         let problem = is_out.then(|| json!({"reason": "unreachable"}));
-        json!({"kind": kind, "name": name, "hasSynced": true, "state": "synced", "problem": problem})
+        json!({"kind": kind, "objects": objects, "hasSynced": true, "state": "synced", "problem": problem})
     };
     let reconcile = |id: u64, at: u64, reason: &str, result: &str, message: &str| {
         let ago = (millis - at) as f64 / 1000.0;
-        json!({"controller": "greeting", "id": id, "request": "default/greeting-sample",
-            "reason": reason, "result": result, "message": message, "seconds": 0.012,
-            "endedSecondsAgo": ago})
+        json!({"id": id, "request": "default/greeting-sample", "reason": reason, "result": result,
+            "message": message, "seconds": 0.012, "endedAgo": ago})
     };
     let mut reconciles = vec![
         reconcile(1, 460, "the initial list", "success", ""),
@@ -102,25 +102,27 @@ fn snapshot(session: &Session, millis: u64, is_out: bool) -> ViewEvent {
     if !is_out && millis > 20_000 {
         reconciles.push(reconcile(4, 26_000, "retry 3", "success", ""));
     }
-    let diagnostics = json!({
-        "informers": [
-            informer("configmaps", "ConfigMap.v1"),
-            informer("greetings.example.com", "Greeting.v1alpha1.example.com"),
-        ],
-        "controllers": [{"name": "greeting", "waitingFor": [],
-            "work": {"ready": 0, "running": 1, "finished": reconciles.len()}}],
-        "reconciles": reconciles,
+    let finished = reconciles.len();
+    reconciles.reverse();
+    let attention = is_out.then(|| {
+        json!({"link": "caches", "title": "ConfigMap.v1 does not follow the server: unreachable",
+            "detail": "no connection; reads return objects that become stale", "remedy": "check the server\nand its address"})
     });
-    let metrics = "steersman_informer_objects{name=\"ConfigMap.v1\"} 5\n\
-        steersman_informer_objects{name=\"Greeting.v1alpha1.example.com\"} 1\n\
-        workqueue_retries_total{name=\"greeting\"} 3\n";
-    let now = session.at(millis);
-    ViewEvent::Snapshot(Box::new(OperatorSnapshot::read(&diagnostics, metrics, now)))
+    let views = PageViews {
+        overview: json!({
+            "stage": "started", "isLeader": true, "attention": attention.into_iter().collect::<Vec<_>>(),
+            "controllers": {"items": [{"name": "greeting", "waitingFor": [], "ready": 0, "running": 1, "delayed": 3,
+                "finished": finished}]},
+        }),
+        caches: json!({"caches": {"items": [cache("ConfigMap.v1", 5), cache("Greeting.v1alpha1.example.com", 1)]}}),
+        controllers: [("greeting".to_owned(), json!({ "recent": reconciles }))].into(),
+    };
+    ViewEvent::Snapshot(Box::new(OperatorSnapshot::read(&views, session.at(millis))))
 }
 
 /// Returns a session in which an outage has ended.
 fn after_an_outage() -> Session {
-    let mut session = Session::new(true);
+    let mut session = Session::new(ShownParts::WithServer);
     session.tell(50, ViewEvent::Said("building greeter".to_owned()));
     session.tell(360, ViewEvent::Said("greeter started".to_owned()));
     session.tell(360, ViewEvent::OperatorStarted);
@@ -236,9 +238,37 @@ fn a_failed_build_shows_the_first_error_of_the_compiler() {
 }
 
 #[test]
+fn an_operator_elsewhere_is_shown_with_what_needs_attention() {
+    let mut session = Session::new(ShownParts::PageOnly);
+    session.tell(0, ViewEvent::OperatorStarted);
+    let quiet = snapshot(&session, 10_000, false);
+    session.tell(10_000, quiet);
+    let out = snapshot(&session, 21_000, true);
+    session.tell(21_000, out);
+    compare("top.txt", &session.draw(22_000, 100, 30));
+    assert_eq!(session.press(22_000, 'r'), None);
+    assert_eq!(session.press(22_000, 'q'), Some(ViewCommand::Quit));
+    let later = snapshot(&session, 30_000, false);
+    session.tell(30_000, later);
+    session.tell(31_000, ViewEvent::Unanswered("no answer".to_owned()));
+    let drawn = session.draw(31_000, 100, 30);
+    for part in [
+        "no longer: ConfigMap.v1 does not follow",
+        "no answer",
+        "nothing",
+    ] {
+        assert!(drawn.contains(part), "{part}: {drawn}");
+    }
+}
+
+#[test]
 fn no_size_and_no_state_of_the_view_panics() {
-    for is_embedded in [true, false] {
-        for mut session in [Session::new(is_embedded), after_an_outage()] {
+    for shown in [
+        ShownParts::WithServer,
+        ShownParts::WithCluster,
+        ShownParts::PageOnly,
+    ] {
+        for mut session in [Session::new(shown), after_an_outage()] {
             for (width, height) in [(20, 5), (1, 1), (0, 0), (3, 30), (300, 2), (500, 200)] {
                 for key in ['?', 'p', '?', 'k'] {
                     session.press(30_000, key);
@@ -247,7 +277,7 @@ fn no_size_and_no_state_of_the_view_panics() {
             }
         }
     }
-    let mut session = Session::new(false);
+    let mut session = Session::new(ShownParts::WithCluster);
     assert_eq!(session.press(0, 'o'), None);
     let drawn = session.draw(0, 80, 24);
     assert!(drawn.contains("without --real"), "{drawn}");

@@ -1,29 +1,63 @@
 //! Driver: reads the debug page of an operator, at an address or through the API server.
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{AUTHORIZATION, COOKIE};
+use http::header::{AUTHORIZATION, COOKIE, HeaderName};
 use http::{Request, Uri};
 use k8s_openapi::api::core::v1::Pod;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use steersman_api::kube_client::{self, Client, Config};
 use steersman_api::{Api, Decoded, Paging};
-use steersman_object::{LabelSelector, ListOptions, ObjectKey, json_text};
-use tokio::time::timeout;
+use steersman_object::{LabelSelector, ListOptions, ObjectKey, json_items, json_text};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
 
 use crate::command_line::TopArgs;
 use crate::error::Error;
 use crate::kubeconfig;
 use crate::project::Project;
 
-/// The debug page of one replica of an operator.
-pub(super) struct PageSource {
+/// The debug page of one replica of an operator. Cheap to clone.
+#[derive(Clone, derive_more::Debug)]
+#[debug("PageSource({place})")]
+pub(crate) struct PageSource {
     client: Client,
+    /// The address of the server, or the Pod.
+    place: String,
     /// The address of the page without its last slash, or its path below the address of the API server.
     page: String,
-    /// The header with the token. The API server passes no `Authorization` header on, but cookies.
-    token: Option<(http::HeaderName, String)>,
+    token: PageToken,
 }
+
+/// The token for a debug page.
+#[derive(Clone)]
+enum PageToken {
+    None,
+    /// The token of a file.
+    Given(String),
+    /// That of a ServiceAccount, with the time when it was asked for.
+    OfAccount {
+        account: ObjectKey,
+        token: Arc<Mutex<Option<(Instant, String)>>>,
+    },
+}
+
+/// What the debug page of one process shows.
+#[derive(Debug, Default)]
+pub(crate) struct PageViews {
+    pub(crate) overview: Value,
+    pub(crate) caches: Value,
+    /// The controllers by name, as they were when they last finished a reconcile.
+    pub(crate) controllers: BTreeMap<String, Value>,
+}
+
+/// The number of controllers that are read in one look.
+const MOST_CONTROLLERS: usize = 8;
 
 /// The time limit of a request.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -31,15 +65,28 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// How long the token for the page is valid, in seconds: the shortest time that a server accepts.
 const TOKEN_SECONDS: u64 = 600;
 
+/// The age from which on another token is asked for.
+const RENEWED_AFTER: Duration = Duration::from_secs(TOKEN_SECONDS / 2);
+
 impl PageSource {
-    pub(super) async fn find(args: &TopArgs) -> Result<Self, Error> {
+    pub(crate) async fn find(args: &TopArgs) -> Result<Self, Error> {
         match &args.address {
-            Some(address) => Self::at(address, args),
+            Some(address) => {
+                let read = |path: &PathBuf| {
+                    std::fs::read_to_string(path).map_err(|error| Error::DebugPage {
+                        page: address.clone(),
+                        problem: format!("the token {}: {error}", path.display()),
+                    })
+                };
+                let token = args.token_path.as_ref().map(read).transpose()?;
+                Self::at(address, token.as_deref())
+            }
             None => Self::in_cluster(args).await,
         }
     }
 
-    fn at(address: &str, args: &TopArgs) -> Result<Self, Error> {
+    /// Returns the page of a metrics server, such as `https://127.0.0.1:8443`.
+    pub(crate) fn at(address: &str, token: Option<&str>) -> Result<Self, Error> {
         let wrong = |problem: String| Error::DebugPage {
             page: address.to_owned(),
             problem,
@@ -54,18 +101,14 @@ impl PageSource {
         // The operator signs its certificate itself.
         config.accept_invalid_certs = true;
         let client = Client::try_from(config).map_err(|error| wrong(error.to_string()))?;
-        let token = match &args.token_path {
-            Some(path) => {
-                let token = std::fs::read_to_string(path)
-                    .map_err(|error| wrong(format!("the token {}: {error}", path.display())))?;
-                Some((AUTHORIZATION, format!("Bearer {}", token.trim())))
-            }
-            None => None,
-        };
         Ok(Self {
             client,
+            place: address.to_owned(),
             page: "/debug".to_owned(),
-            token,
+            token: match token {
+                Some(token) => PageToken::Given(token.trim().to_owned()),
+                None => PageToken::None,
+            },
         })
     }
 
@@ -88,30 +131,84 @@ impl PageSource {
             None => ready_pod(&client, &namespace, &name).await?,
         };
         let account = args.account.as_ref().unwrap_or(&name);
-        let token = token_of(&client, &namespace, account).await?;
+        let token = PageToken::OfAccount {
+            account: ObjectKey::namespaced(&namespace, account),
+            token: Arc::default(),
+        };
         let port = args.port;
         Ok(Self {
             client,
+            place: format!("Pod {namespace}/{pod}, port {port}"),
             page: format!("/api/v1/namespaces/{namespace}/pods/https:{pod}:{port}/proxy/debug"),
-            token: Some((COOKIE, format!("steersman-token={token}"))),
+            token,
         })
     }
 
-    /// Returns the overview of the page.
-    pub(super) async fn overview(&self) -> Result<Value, Error> {
-        let path = format!("{}/api/overview?limit=40", self.page);
-        let mut request = Request::get(&path);
-        if let Some((name, value)) = &self.token {
-            request = request.header(name, value);
+    /// Reads the views again: of the controllers only those that have finished reconciles since. Cancel safe.
+    pub(crate) async fn renew(&self, views: &mut PageViews) -> Result<(), Error> {
+        views.overview = self.get("overview?limit=200").await?;
+        views.caches = self.get("caches?limit=500").await?;
+        let rows = json_items(&views.overview["controllers"]["items"]);
+        let controllers = &mut views.controllers;
+        let is_new = |row: &&Value| {
+            let known = controllers.get(json_text(&row["name"]));
+            known.is_none_or(|known| known["row"]["finished"] != row["finished"])
+        };
+        let new: Vec<&Value> = rows.filter(is_new).take(MOST_CONTROLLERS).collect();
+        for row in new {
+            let name = json_text(&row["name"]);
+            let encoded = utf8_percent_encode(name, NON_ALPHANUMERIC);
+            let path = format!("controller?controller={encoded}&limit=64");
+            controllers.insert(name.to_owned(), self.get(&path).await?);
         }
+        Ok(())
+    }
+
+    /// Returns the overview of the page.
+    pub(crate) async fn overview(&self) -> Result<Value, Error> {
+        self.get("overview?limit=40").await
+    }
+
+    async fn get(&self, view: &str) -> Result<Value, Error> {
+        let path = format!("{}/api/{view}", self.page);
         let wrong = |problem: String| Error::DebugPage {
             page: path.clone(),
             problem,
         };
-        let request = request
-            .body(Vec::new())
-            .map_err(|error| wrong(error.to_string()))?;
+        let mut request = Request::get(&path);
+        if let Some((name, value)) = self.token.header(&self.client).await? {
+            request = request.header(name, value);
+        }
+        let request = request.body(Vec::new());
+        let request = request.map_err(|error| wrong(error.to_string()))?;
         send(&self.client, request).await.map_err(wrong)
+    }
+}
+
+impl PageToken {
+    /// Returns the header with the token. The API server passes no `Authorization` header on, but cookies.
+    async fn header(&self, client: &Client) -> Result<Option<(HeaderName, String)>, Error> {
+        Ok(match self {
+            Self::None => None,
+            Self::Given(token) => Some((AUTHORIZATION, format!("Bearer {token}"))),
+            Self::OfAccount { account, token } => {
+                let mut known = token.lock().await;
+                let valid = known.take_if(|(asked, _)| asked.elapsed() < RENEWED_AFTER);
+                let valid = match valid {
+                    Some(valid) => valid,
+                    None => (Instant::now(), token_of(client, account).await?),
+                };
+                let cookie = format!("steersman-token={}", valid.1);
+                *known = Some(valid);
+                Some((COOKIE, cookie))
+            }
+        })
+    }
+}
+
+impl fmt::Display for PageSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the debug page of {}", self.place)
     }
 }
 
@@ -151,17 +248,17 @@ fn is_ready(pod: &Pod) -> bool {
 }
 
 /// Asks for a token of a ServiceAccount.
-async fn token_of(client: &Client, namespace: &str, account: &str) -> Result<String, Error> {
-    let key = ObjectKey::namespaced(namespace, account);
+async fn token_of(client: &Client, account: &ObjectKey) -> Result<String, Error> {
     let wrong = |problem: String| Error::DebugPage {
-        page: format!("with a token of the ServiceAccount {key}"),
+        page: format!("with a token of the ServiceAccount {account}"),
         problem,
     };
     let asked = json!({
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
         "spec": {"expirationSeconds": TOKEN_SECONDS, "audiences": []},
     });
-    let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
+    let (namespace, name) = (account.namespace().unwrap_or_default(), account.name());
+    let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
     let request = Request::post(path).header("content-type", "application/json");
     let request = request.body(asked.to_string().into_bytes());
     let request = request.map_err(|error| wrong(error.to_string()))?;
