@@ -43,6 +43,8 @@ pub(crate) enum Chore {
     /// Python wheel, and a folder from which an image is built) and an archive of `cargo steersman`. The same sources
     /// make the same bytes.
     Dist(Dist),
+    /// Takes the pictures of the debug page in the book, from the stories of its tests, with Chromium.
+    Pictures,
     /// Runs seeded simulations of writes, faults and subscribers, and compares informers and caches with the server.
     Seeds(Seeds),
     /// Searches for input that makes the API server, the protobuf encoding or a webhook panic or misbehave, with

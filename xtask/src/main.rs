@@ -12,6 +12,7 @@ mod conformance;
 mod corpus;
 mod seeds;
 mod dist;
+mod pictures;
 mod bench;
 
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Chore::Schemas { check, go } => schemas::run(&root, check, go.as_deref()),
         Chore::Bench(asked) => bench::run(&root, &asked),
         Chore::Dist(asked) => dist::run(&root, &asked),
+        Chore::Pictures => pictures::run(&root),
         Chore::Seeds(asked) => seeds::run(&root, &asked),
         Chore::Fuzz(asked) => fuzz::run(&root, &asked),
     };

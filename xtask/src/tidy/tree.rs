@@ -63,20 +63,22 @@ pub(crate) fn crate_name(package: &str) -> Option<&str> {
     package.strip_prefix("crates/")?.rsplit('/').next()
 }
 
-/// All text files of the repository, or of a small tree that a test made.
+/// All files of the repository, or of a small tree that a test made.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     files: Vec<File>,
+    /// The paths of all other files, such as pictures.
+    others: Vec<String>,
 }
 
 impl Tree {
     /// Reads every UTF-8 file below `root`, without the folders in [`SKIPPED`].
     pub(crate) fn read(root: &Path) -> Result<Self, String> {
-        let mut files = Vec::new();
-        collect(root, "", &mut files)
+        let mut tree = Self::default();
+        tree.collect(root, "")
             .map_err(|error| format!("{} could not be read: {error}", root.display()))?;
-        files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Self { files })
+        tree.files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(tree)
     }
 
     pub(crate) fn files(&self) -> impl Iterator<Item = &File> {
@@ -104,10 +106,35 @@ impl Tree {
     /// Returns whether `path` is a file, or a folder that holds a file.
     pub(crate) fn has(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
-        self.files.iter().any(|file| {
-            let rest = file.path.strip_prefix(path);
+        let files = self.files.iter().map(|file| &file.path);
+        files.chain(&self.others).any(|file| {
+            let rest = file.strip_prefix(path);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
+    }
+
+    fn collect(&mut self, folder: &Path, prefix: &str) -> std::io::Result<()> {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            if SKIPPED.contains(&name.as_str()) {
+                continue;
+            }
+            let path = format!("{prefix}{name}");
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                self.collect(&entry.path(), &format!("{path}/"))?;
+            } else if kind.is_file() {
+                // Files deleted since the folder was read count as others, too.
+                match fs::read_to_string(entry.path()) {
+                    Ok(text) => self.files.push(File { path, text }),
+                    Err(_) => self.others.push(path),
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -151,29 +178,6 @@ impl Violation {
     }
 }
 
-fn collect(folder: &Path, prefix: &str, files: &mut Vec<File>) -> std::io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let Ok(name) = entry.file_name().into_string() else {
-            continue;
-        };
-        if SKIPPED.contains(&name.as_str()) {
-            continue;
-        }
-        let path = format!("{prefix}{name}");
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            collect(&entry.path(), &format!("{path}/"), files)?;
-        } else if kind.is_file()
-            && let Ok(text) = fs::read_to_string(entry.path())
-        {
-            // Files that are not UTF-8, and files deleted since the folder was read, are left out.
-            files.push(File { path, text });
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::{File, Tree, Violation};
@@ -187,7 +191,10 @@ mod tests {
                     text: (*text).to_owned(),
                 })
                 .collect();
-            Self { files }
+            Self {
+                files,
+                others: Vec::new(),
+            }
         }
     }
 
