@@ -19,6 +19,7 @@ mod outage;
 mod unseen;
 mod explored;
 mod replica;
+mod observed;
 pub(crate) mod load;
 pub(crate) mod steady;
 pub(crate) mod role;

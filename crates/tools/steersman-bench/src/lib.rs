@@ -17,6 +17,7 @@
 //!   the time from a change to its reconcile, and `cache::outage` the time until a deletion during an outage is seen.
 //! - `build` measures the compiler, beside the operator in the folder `kube-operator`.
 //! - `shards` measures replicas that share the work, each in a process.
+//! - `inside` measures what it costs to look at an operator, by its debug page and by traces.
 //! - `explore` measures explorations, in this process and by the program `steersman-apiserver explore`.
 
 mod process;
@@ -33,6 +34,7 @@ mod cache;
 mod build;
 mod explore;
 mod shards;
+mod inside;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -93,6 +95,8 @@ enum Measurement {
     },
     /// Replicas that share the work: memory, processor time and bytes of each, and the time of a hand-over.
     Shards,
+    /// What it costs to look at an operator: its debug page, traces.
+    Inside,
     /// The role of a process in a measurement of the server.
     #[command(hide = true)]
     Role {
@@ -140,6 +144,7 @@ pub fn run() -> ExitCode {
             print_figures(explore::measure(quick, program.as_deref()))
         }
         Measurement::Shards => print_figures(shards::measure(quick)),
+        Measurement::Inside => print_figures(inside::measure(quick)),
         Measurement::Role { role } => server::role::play(&role),
         Measurement::Client { role } => cache::role::play(&role),
     };

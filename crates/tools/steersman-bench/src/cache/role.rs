@@ -8,8 +8,8 @@ use steersman_object::TypedObject;
 
 use super::words::{ClientRole, MeasuredCache, SyncTask, Synced};
 use super::{
-    admission, children, explored, latency, load, outage, peers, port, queue, replica, steady,
-    storm, unseen,
+    admission, children, explored, latency, load, observed, outage, peers, port, queue, replica,
+    steady, storm, unseen,
 };
 use crate::process::{BenchResult, send};
 use crate::samples::document::Document;
@@ -43,6 +43,7 @@ pub(crate) fn play(role: &str) -> BenchResult<()> {
             ClientRole::Load(asked) => Box::pin(load::play(asked)).await,
             ClientRole::Explored => Box::pin(explored::play()).await,
             ClientRole::Shard(asked) => Box::pin(replica::play(asked)).await,
+            ClientRole::Inside(asked) => Box::pin(observed::play(asked)).await,
             ClientRole::Steady(asked) => Box::pin(steady::play(asked)).await,
         }
     })

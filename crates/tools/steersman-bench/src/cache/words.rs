@@ -74,6 +74,45 @@ pub(crate) struct ShardTask {
     pub(crate) on_server: bool,
 }
 
+/// How an operator is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Observation {
+    pub(crate) log: ObservedLog,
+    /// Whether the debug page is served.
+    pub(crate) has_page: bool,
+    /// The share of exported traces; `None` without traces.
+    pub(crate) traces: Option<f64>,
+}
+
+/// The log of an operator, of the level `info`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ObservedLog {
+    /// No log, and no other subscriber of spans.
+    None,
+    Json,
+    Human,
+}
+
+/// An operator that is looked at.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ObservedOperator {
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) objects: u64,
+    pub(crate) observation: Observation,
+    /// The address of the collector of traces.
+    pub(crate) collector: String,
+}
+
+/// What the operator did in one part of a turn.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct InsideReport {
+    pub(crate) per_second: f64,
+    /// The processor time of the process for each reconcile.
+    pub(crate) cpu_ns: f64,
+    /// The resident memory at its end, in bytes.
+    pub(crate) resident: f64,
+}
+
 /// The state of a replica.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ShardReport {
@@ -118,6 +157,8 @@ pub(crate) enum ClientRole {
     Steady(SteadyTask),
     /// Runs one of several replicas that share the work.
     Shard(ShardTask),
+    /// Runs an operator that is looked at.
+    Inside(ObservedOperator),
     /// Runs the operator of explorations, on the server of the kubeconfig in the environment.
     Explored,
 }
