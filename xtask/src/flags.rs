@@ -219,6 +219,8 @@ pub(crate) enum Part {
     Steady,
     /// Replicas that share the work: the part of each, and the time of a hand-over.
     Shards,
+    /// What it costs to look at an operator: the log, the debug page, traces.
+    Inside,
     /// Explorations: worlds per second, and what a world of the program costs.
     Explore,
     /// What the compiler takes: the command, an example, a new operator beside one on kube-runtime.
