@@ -34,6 +34,8 @@ struct Entry {
     /// Whether the server answered that it created the object. Before that, an object of this path
     /// may belong to another client.
     is_created: bool,
+    /// Whether it is a namespace that the server was told to delete: each is deleted once, because they stay for long.
+    is_leaving: bool,
 }
 
 impl Ledger {
@@ -42,6 +44,7 @@ impl Ledger {
         self.0.lock().push(Entry {
             path: path.to_owned(),
             is_created: true,
+            is_leaving: false,
         });
     }
 
@@ -60,6 +63,7 @@ impl Ledger {
         self.0.lock().push(Entry {
             path: path.clone(),
             is_created: false,
+            is_leaving: false,
         });
         Some(path)
     }
@@ -88,6 +92,7 @@ impl Ledger {
         entries.push(Entry {
             path,
             is_created: true,
+            is_leaving: false,
         });
     }
 
@@ -96,6 +101,19 @@ impl Ledger {
         let entries = self.0.lock();
         let paths = entries.iter().rev().map(|entry| entry.path.clone());
         paths.collect()
+    }
+
+    /// Returns the namespaces that are not told to leave yet, and tells so.
+    fn leaving(&self) -> Vec<String> {
+        let mut entries = self.0.lock();
+        let present = entries.iter_mut().filter(|entry| entry.is_created);
+        let staying = present.filter(|entry| is_namespace(&entry.path) && !entry.is_leaving);
+        staying
+            .map(|entry| {
+                entry.is_leaving = true;
+                entry.path.clone()
+            })
+            .collect()
     }
 
     fn created(&self) -> Vec<String> {
@@ -116,10 +134,8 @@ impl Ledger {
 /// conversation may create them again. Namespaces are deleted without waiting, because they take
 /// seconds.
 pub(super) async fn clean(server: &impl Transport, ledger: &Ledger) {
-    let created = ledger.created();
-    let (namespaces, others): (Vec<_>, Vec<_>) =
-        created.into_iter().partition(|path| is_namespace(path));
-    for path in others {
+    let created = ledger.created().into_iter();
+    for path in created.filter(|path| !is_namespace(path)) {
         let ends = Instant::now() + GOING;
         while !is_gone(server, &path).await && Instant::now() < ends {
             sleep(LOOK).await;
@@ -128,7 +144,7 @@ pub(super) async fn clean(server: &impl Transport, ledger: &Ledger) {
             ledger.forget(&path);
         }
     }
-    for path in namespaces {
+    for path in ledger.leaving() {
         let path = format!("{path}?gracePeriodSeconds=0");
         server.send(request("DELETE", &path, "")).await;
     }
