@@ -86,6 +86,8 @@ pub struct ErrorGroup {
     pub last: Instant,
     /// The last requests that failed so, the newest first, as texts.
     pub requests: Vec<String>,
+    /// The message of the last failure of each of these requests.
+    pub messages: Vec<String>,
 }
 
 /// A request that triggers itself: each of its runs writes an object, and that write alone causes the next run (CTRL-24).
@@ -135,6 +137,9 @@ pub(crate) trait Inside: Send + Sync {
     fn events(&self, object: Option<&ObjectKey>) -> Vec<JournalEvent>;
 
     fn errors(&self) -> Vec<ErrorGroup>;
+
+    /// Returns the message of the last failure of each of these requests, which are texts; `None` if it is not on record.
+    fn last_failures(&self, requests: &[String]) -> Vec<Option<String>>;
 
     fn slowest(&self) -> Vec<RecentReconcile>;
 

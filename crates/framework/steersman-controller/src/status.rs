@@ -217,6 +217,12 @@ impl ControllerStatus {
         self.inside(|inside| inside.errors())
     }
 
+    /// Returns the message of the last failure of each of these requests, which are texts as in
+    /// [`queue`](Self::queue); `None` if it is not among the last ones. Empty unless the controller runs.
+    pub fn last_failures(&self, requests: &[String]) -> Vec<Option<String>> {
+        self.inside(|inside| inside.last_failures(requests))
+    }
+
     /// Returns the slowest reconciles of the last hour, the slowest first: up to 16. Empty without a
     /// [journal](crate::StartContext::journal).
     pub fn slowest(&self) -> Vec<RecentReconcile> {

@@ -263,12 +263,12 @@ impl DebugPage {
     }
 
     async fn json(&self, view: DebugView, query: &ViewQuery) -> Response<Bytes> {
+        let writers = self.writers_for(view, query).await;
         let (gatherer, now) = (&self.gatherer, now());
         let found = match view {
             DebugView::Overview => Some(as_json(&gatherer.overview(query, now))),
             DebugView::Controller => gatherer.controller(query, now).as_ref().map(as_json),
             DebugView::Object => {
-                let writers = self.writers_for(view, query).await;
                 let object = gatherer.object(query, now);
                 object.map(|object| as_json(&object.with(writers)))
             }
@@ -331,6 +331,9 @@ impl DebugPage {
 
     /// Returns server-sent events: the content of the page, whenever it has changed.
     fn live(&self, view: DebugView, query: ViewQuery) -> Response<Bytes> {
+        if self.content(view, &query, Ok(Vec::new())).is_none() {
+            return absent(&query);
+        }
         let Ok(permit) = Arc::clone(&self.live).try_acquire_owned() else {
             let text = format!("{MOST_LIVE} pages are live already: close one");
             return text_response(StatusCode::SERVICE_UNAVAILABLE, text);

@@ -21,8 +21,9 @@ pub(crate) struct SampleShare {
 /// The filter of the layer that exports spans.
 ///
 /// The decision about a trace falls before its first span is made, so an unsampled trace costs one random number. Its
-/// other spans are disabled. They are told from the first span of another trace by their parent, which the registry makes
-/// although this filter refuses it, and even if the filter of the log does, too.
+/// other spans are disabled. Their parent shows that they begin no trace of their own: the registry of
+/// tracing-subscriber 0.3 makes a span of which the interest is `sometimes`, even if the filters of all layers refuse it.
+/// `unsampled.rs` tests this without a log.
 #[derive(Debug)]
 pub(crate) struct SampledTraces {
     pub(crate) share: SampleShare,

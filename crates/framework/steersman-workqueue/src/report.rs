@@ -17,6 +17,8 @@ pub struct QueueReport<T> {
     /// The first keys of each state: the held keys, the longest hold first; the ready keys, the oldest first; the delayed
     /// keys, the next deadline first.
     pub keys: Vec<KeyReport<T>>,
+    /// The number of keys that wait for a retry.
+    pub retrying: usize,
     /// The keys with the most failures since their last success, the most first. A key that is about to be retried at once
     /// is not among these.
     pub failing: Vec<KeyReport<T>>,
@@ -68,6 +70,7 @@ impl<T> QueueReport<T> {
             ready: self.ready,
             delayed: self.delayed,
             held: self.held,
+            retrying: self.retrying,
             keys: self.keys.into_iter().map(|one| one.map(&of)).collect(),
             failing: self.failing.into_iter().map(|one| one.map(&of)).collect(),
         }

@@ -182,7 +182,7 @@ pub(crate) struct DoctorArgs {
 /// Show what a running operator works on and waits for
 ///
 /// Reads the debug page of the operator, which it serves with --debug-page: at an address, or through the API server of
-/// the kubeconfig. On a terminal the lines are renewed each second, until ctrl-c.
+/// the kubeconfig. On a terminal it shows the view of dev without the log, until q or ctrl-c.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -7,7 +7,7 @@ mod changes;
 mod samples;
 mod answered;
 mod cluster;
-mod interruption;
+pub(crate) mod interruption;
 pub(crate) mod view;
 mod lines;
 mod loopback;

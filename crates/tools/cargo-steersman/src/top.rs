@@ -8,6 +8,7 @@ use steersman_object::json_text;
 
 use self::screen_lines::screen_lines;
 use crate::command_line::TopArgs;
+use crate::dev::interruption::Interruption;
 use crate::dev::output::ViewMessage;
 use crate::dev::page_source::PageSource;
 use crate::dev::terminal::TerminalView;
@@ -30,14 +31,11 @@ pub(crate) async fn top(args: &TopArgs) -> Result<(), Error> {
         shown: ShownParts::PageOnly,
     };
     let (view, sender, keys) = TerminalView::open(heading, None)?;
+    let mut interruption = Interruption::listen(Some(keys.quit))?;
     let shown = ViewMessage::Operator(String::new(), Some(source));
     // A failed send means that the view has ended.
     let _ = sender.messages.send(shown);
-    // An error of the signal means that it cannot be listened to; an error of the keys, that the view has ended.
-    tokio::select! {
-        _ = keys.quit => {}
-        _ = tokio::signal::ctrl_c() => {}
-    }
+    interruption.next().await;
     view.close().await;
     Ok(())
 }

@@ -83,7 +83,11 @@ const MOST_REQUESTS: usize = 4;
 /// The number of steps that are kept of one reconcile.
 const MOST_STEPS: usize = 64;
 
-/// The number of requests with steps, and of steps in progress.
+/// The number of steps in progress that are kept, and the age at which one makes room.
+const MOST_OPEN: usize = 16_384;
+const FORGOTTEN: Duration = Duration::from_mins(10);
+
+/// The number of requests with steps.
 const MOST_RUNNING: usize = 1024;
 
 /// Waits that are not longer are not kept.
@@ -230,9 +234,15 @@ impl StepJournal {
             return;
         };
         let mut running = self.running.lock();
-        if running.open.len() >= MOST_RUNNING {
+        if running.open.len() >= MOST_OPEN {
             // A write that panics never ends.
-            running.open.clear();
+            let now = now();
+            let is_likely =
+                |open: &OpenStep| now.saturating_duration_since(open.step.began) < FORGOTTEN;
+            running.open.retain(|_, open| is_likely(open));
+        }
+        if running.open.len() >= MOST_OPEN {
+            return;
         }
         let request = request.clone();
         running.open.insert(id, OpenStep { request, step });

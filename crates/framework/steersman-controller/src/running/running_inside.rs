@@ -68,6 +68,10 @@ impl<R: RequestKey> Inside for RunningInside<R> {
         self.recent.errors()
     }
 
+    fn last_failures(&self, requests: &[String]) -> Vec<Option<String>> {
+        self.recent.last_failures(requests)
+    }
+
     fn slowest(&self) -> Vec<RecentReconcile> {
         self.recent.slowest()
     }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use steersman_api::clock::now;
 
-use crate::journal::recent::RecentReconcile;
+use crate::journal::recent::{RecentReconcile, ReconcileResult};
 use crate::journal::{ErrorGroup, ReconcileRate};
 use crate::request::RequestKey;
 use crate::worker::kept::Kept;
-use crate::worker::reconcile_groups::{Failure, KeptErrors, ReconcileGroups};
+use crate::worker::reconcile_groups::{Failure, KeptErrors, ReconcileGroups, message_of};
 
 /// The records of the last reconciles of one controller. Cheap to clone; all clones share the records.
 #[derive(Clone)]
@@ -98,6 +98,37 @@ impl<R: RequestKey> RecentReconciles<R> {
             .collect()
     }
 
+    /// Returns the message of the last failure of each of these requests, which are texts.
+    pub(crate) fn last_failures(&self, requests: &[String]) -> Vec<Option<String>> {
+        let mut found = vec![None; requests.len()];
+        let mut note = |request: &str, message: String| {
+            let at = requests.iter().position(|one| one == request);
+            if let Some(slot) = at
+                .and_then(|at| found.get_mut(at))
+                .filter(|slot| slot.is_none())
+            {
+                *slot = Some(message);
+            }
+        };
+        for group in self.errors() {
+            for (request, message) in group.requests.iter().zip(group.messages) {
+                note(request, message);
+            }
+        }
+        let kept = self.kept.lock();
+        let failed = kept.reconciles.iter().rev();
+        let failed = failed.filter(|one| !matches!(one.result, ReconcileResult::Success));
+        let failed: Vec<_> = failed
+            .map(|one| (one.request.clone(), one.result.clone()))
+            .collect();
+        drop(kept);
+        // The requests are formatted outside the lock, because the formatting may panic.
+        for (request, result) in failed {
+            note(&format!("{request:?}"), message_of(&result));
+        }
+        found
+    }
+
     pub(crate) fn rate(&self) -> ReconcileRate {
         self.grouped(|groups| groups.rate(now()))
             .unwrap_or_default()
@@ -141,7 +172,6 @@ mod tests {
     use super::*;
     use crate::context::event_journal::KeptSteps;
     use crate::context::reason::RunReason;
-    use crate::journal::recent::ReconcileResult;
     use crate::journal::{ReconcileStep, StepAction};
 
     #[test]

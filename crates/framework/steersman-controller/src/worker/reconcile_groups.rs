@@ -26,8 +26,14 @@ pub(crate) struct KeptErrors<R> {
     count: u64,
     first: Instant,
     last: Instant,
-    /// The newest first.
-    requests: VecDeque<R>,
+    /// The newest first, each with its last message.
+    requests: VecDeque<(R, String)>,
+}
+
+/// What made room. The caller drops it outside of its lock, because dropping a request may run code of the program.
+pub(crate) struct MadeRoom<R> {
+    _reconciles: Vec<Kept<R>>,
+    _requests: Vec<(R, String)>,
 }
 
 /// A failure to be grouped: its message, and the message without what differs from request to request.
@@ -52,14 +58,10 @@ const MINUTE: u64 = 60;
 impl Failure {
     /// Returns the failure of a reconcile; `None` after a success. `request` is the request as text.
     pub(crate) fn of(result: &ReconcileResult, request: impl FnOnce() -> String) -> Option<Self> {
-        let message = match result {
-            ReconcileResult::Success => return None,
-            ReconcileResult::Failed(error) => error.clone(),
-            ReconcileResult::Panicked(text) => format!("panic: {text}"),
-            ReconcileResult::TimedOut => {
-                "it took longer than its deadline and the grace".to_owned()
-            }
-        };
+        if matches!(result, ReconcileResult::Success) {
+            return None;
+        }
+        let message = message_of(result);
         Some(Self {
             pattern: pattern_of(&message, &request()),
             message,
@@ -77,8 +79,8 @@ impl<R: RequestKey> ReconcileGroups<R> {
         }
     }
 
-    /// Notes a reconcile that has ended. Returns what made room, to be dropped by the caller.
-    pub(crate) fn note(&mut self, kept: &Kept<R>, failure: Option<Failure>) -> Vec<Kept<R>> {
+    /// Notes a reconcile that has ended.
+    pub(crate) fn note(&mut self, kept: &Kept<R>, failure: Option<Failure>) -> MadeRoom<R> {
         let second = self.second(kept.ended);
         let mut dropped = Vec::new();
         if self.seconds.back().is_none_or(|(last, _)| *last < second) {
@@ -97,11 +99,12 @@ impl<R: RequestKey> ReconcileGroups<R> {
             rate.reconciles += 1;
             rate.failures += u64::from(failure.is_some());
         }
-        if let Some(failure) = failure {
-            self.note_failure(kept, failure);
-        }
+        let failed = failure.map(|failure| self.note_failure(kept, failure));
         dropped.extend(self.note_slow(kept));
-        dropped
+        MadeRoom {
+            _reconciles: dropped,
+            _requests: failed.unwrap_or_default(),
+        }
     }
 
     /// Keeps a reconcile if it is among the slowest. Returns the one that made room.
@@ -116,7 +119,9 @@ impl<R: RequestKey> ReconcileGroups<R> {
         is_full.then(|| self.slowest.pop()).flatten()
     }
 
-    fn note_failure(&mut self, kept: &Kept<R>, failure: Failure) {
+    /// Returns the requests that made room.
+    fn note_failure(&mut self, kept: &Kept<R>, failure: Failure) -> Vec<(R, String)> {
+        let mut removed = Vec::new();
         let known = self
             .errors
             .iter()
@@ -124,7 +129,8 @@ impl<R: RequestKey> ReconcileGroups<R> {
         let at = known.unwrap_or_else(|| {
             if self.errors.len() >= MOST_MESSAGES {
                 let oldest = (0..self.errors.len()).min_by_key(|at| self.errors[*at].last);
-                self.errors.swap_remove(oldest.unwrap_or_default());
+                let group = self.errors.swap_remove(oldest.unwrap_or_default());
+                removed.extend(group.requests);
             }
             self.errors.push(KeptErrors {
                 pattern: failure.pattern,
@@ -137,12 +143,17 @@ impl<R: RequestKey> ReconcileGroups<R> {
             self.errors.len() - 1
         });
         let errors = &mut self.errors[at];
-        errors.message = failure.message;
+        errors.message.clone_from(&failure.message);
         errors.count += 1;
         errors.last = kept.ended;
-        errors.requests.retain(|one| *one != kept.request);
-        errors.requests.truncate(MOST_REQUESTS - 1);
-        errors.requests.push_front(kept.request.clone());
+        let requests = &mut errors.requests;
+        let same = requests.iter().position(|(one, _)| *one == kept.request);
+        removed.extend(same.and_then(|at| requests.remove(at)));
+        if requests.len() >= MOST_REQUESTS {
+            removed.extend(requests.pop_back());
+        }
+        requests.push_front((kept.request.clone(), failure.message));
+        removed
     }
 
     pub(crate) fn slowest(&self, now: Instant) -> Vec<Kept<R>> {
@@ -174,17 +185,31 @@ impl<R: RequestKey> ReconcileGroups<R> {
 impl<R: RequestKey> KeptErrors<R> {
     /// Formats the requests, which may run code of the program.
     pub(crate) fn shown(self) -> ErrorGroup {
+        let (requests, messages) = self
+            .requests
+            .into_iter()
+            .unzip::<R, String, Vec<R>, Vec<String>>();
         ErrorGroup {
             message: self.message,
             count: self.count,
             first: self.first,
             last: self.last,
-            requests: self
-                .requests
+            requests: requests
                 .iter()
                 .map(|request| format!("{request:?}"))
                 .collect(),
+            messages,
         }
+    }
+}
+
+/// Returns the message of a failed reconcile.
+pub(crate) fn message_of(result: &ReconcileResult) -> String {
+    match result {
+        ReconcileResult::Success => String::new(),
+        ReconcileResult::Failed(error) => error.clone(),
+        ReconcileResult::Panicked(text) => format!("panic: {text}"),
+        ReconcileResult::TimedOut => "it took longer than its deadline and the grace".to_owned(),
     }
 }
 
@@ -267,6 +292,7 @@ mod tests {
         );
         assert_eq!(missing.requests.len(), MOST_REQUESTS);
         assert_eq!(missing.requests[0], "\"shop/web-19\"");
+        assert!(missing.messages[7].contains("web-12-settings"));
     }
 
     #[test]

@@ -48,10 +48,9 @@ impl<F: Future> Future for InSpan<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let mut this = self.project();
-        let Some(future) = this.future.as_mut().as_pin_mut() else {
-            // A future that has ended is not polled again.
-            return Poll::Pending;
-        };
+        let future = this.future.as_mut().as_pin_mut();
+        // As of every future, polling it again after its end is a mistake of the caller.
+        let future = future.expect("`InSpan` was polled after its end");
         let entered = this.span.enter();
         let polled = future.poll(context);
         drop(entered);

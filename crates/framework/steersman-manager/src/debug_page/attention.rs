@@ -1,10 +1,11 @@
 //! Machine: decides what keeps an operator from its work, and what helps.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use steersman_cache::InformerFailure;
-use steersman_controller::{ControllerStatus, ErrorGroup, KeyReport, KeyState, QueueReport};
+use steersman_controller::{ControllerStatus, KeyReport, KeyState, QueueReport};
 
 use super::rows::in_progress;
 use super::text::{encoded, link, seconds};
@@ -15,10 +16,26 @@ use crate::health::Check;
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     items: Vec<AttentionItem>,
+    /// The controllers that wait, by the kinds that they wait for.
+    waiting: BTreeMap<String, Vec<String>>,
+}
+
+/// A controller, and when it is looked at.
+struct SeenStatus<'a> {
+    status: &'a ControllerStatus,
+    /// Whether its requests are about objects, which have pages.
+    has_objects: bool,
+    now: Instant,
 }
 
 /// A reconcile that has run for this time, without a deadline, is probably stuck.
 const LONG: Duration = Duration::from_mins(1);
+
+/// A step of this time is shown: a server answers sooner.
+const LONG_WAIT: Duration = Duration::from_secs(10);
+
+/// The number of controllers that one item names.
+const MOST_NAMED: usize = 5;
 
 /// The number of failures in a row from which on a request is shown.
 const MANY_FAILURES: u32 = 5;
@@ -29,7 +46,8 @@ const LOOP_SHOWN: Duration = Duration::from_mins(15);
 /// The number of items that are shown.
 const MOST: usize = 30;
 
-/// Returns what needs attention, the most urgent first, and the number of items that are left out.
+/// Returns what needs attention, the most urgent first, and the number of items that are left out. Of one urgency, what was
+/// added first is first.
 pub(super) fn attention(facts: Facts) -> (Vec<AttentionItem>, usize) {
     let mut items = facts.items;
     items.sort_by_key(|item| item.severity);
@@ -42,57 +60,88 @@ impl Facts {
     pub(super) fn add_controller(
         &mut self,
         status: &ControllerStatus,
+        has_objects: bool,
         queue: Option<&QueueReport<String>>,
         now: Instant,
     ) {
-        let controller = status.controller();
-        let work = status.work();
-        let longest = work.and_then(|work| work.longest_reconcile);
+        let seen = SeenStatus {
+            status,
+            has_objects,
+            now,
+        };
         let waiting = status.waiting_for();
         if !waiting.is_empty() {
             let kinds: Vec<String> = waiting.iter().map(|one| one.kind.to_string()).collect();
-            self.bad(
-                format!("{controller} waits for {}", kinds.join(", ")),
-                "its workers start when these kinds have synced once".to_owned(),
-                None,
-                "caches".to_owned(),
-            );
+            let controllers = self.waiting.entry(kinds.join(", ")).or_default();
+            controllers.push(status.controller().to_owned());
         }
         let keys = queue.iter().flat_map(|queue| &queue.keys);
-        self.add_stuck(status, keys, longest, now);
-        let failing = queue.iter().flat_map(|queue| &queue.failing);
-        self.add_failing(status, failing, now);
-        self.add_loops(status, now);
+        self.add_stuck(&seen, keys);
+        if let Some(queue) = queue {
+            self.add_failing(&seen, queue);
+        }
+        self.add_loops(&seen);
         self.add_rate(status);
     }
 
-    /// Adds the reconciles that have run for longer than their deadline and the grace, `longest`.
+    /// Adds the controllers that wait for the same kinds as one item.
+    pub(super) fn add_waiting(&mut self) {
+        for (kinds, controllers) in std::mem::take(&mut self.waiting) {
+            let named = controllers.iter().take(MOST_NAMED).cloned();
+            let mut names = named.collect::<Vec<String>>().join(", ");
+            if controllers.len() > MOST_NAMED {
+                names += &format!(" and {} more", controllers.len() - MOST_NAMED);
+            }
+            let (title, workers) = match &controllers[..] {
+                [one] => (format!("{one} waits for {kinds}"), "its workers start"),
+                all => (
+                    format!("{} controllers wait for {kinds}", all.len()),
+                    "their workers start",
+                ),
+            };
+            let detail = match controllers.len() {
+                1 => format!("{workers} when these kinds have synced once"),
+                _ => format!("{names}: {workers} when these kinds have synced once"),
+            };
+            self.bad(title, detail, None, "caches".to_owned());
+        }
+    }
+
+    /// Adds the reconciles that have run for longer than their deadline and the grace, and those that have waited long for
+    /// a server.
     fn add_stuck<'a>(
         &mut self,
-        status: &ControllerStatus,
+        seen: &SeenStatus<'_>,
         keys: impl Iterator<Item = &'a KeyReport<String>>,
-        longest: Option<Duration>,
-        now: Instant,
     ) {
-        let controller = status.controller();
+        let work = seen.status.work();
+        let longest = work.and_then(|work| work.longest_reconcile);
         let runs = |key: &KeyReport<String>| match key.state {
-            KeyState::Held { since, .. } => Some(now.saturating_duration_since(since?)),
+            KeyState::Held { since, .. } => Some(seen.now.saturating_duration_since(since?)),
             _ => None,
         };
-        let stuck = keys.filter_map(|key| Some((key, runs(key)?)));
-        let mut stuck = stuck
-            .filter(|(_, runs)| *runs >= longest.unwrap_or(LONG))
-            .peekable();
-        if stuck.peek().is_none() {
+        let running = keys.filter_map(|key| Some((key, runs(key)?)));
+        let mut long = running.filter(|(_, runs)| *runs >= LONG_WAIT).peekable();
+        if long.peek().is_none() {
             return;
         }
-        let open = status.open_steps();
-        for (KeyReport { key, .. }, runs) in stuck {
-            let place = match &in_progress(key, &open)[..] {
-                [] => "in the reconciler's own code".to_owned(),
-                [step, ..] => format!("for {} in: {}", seconds(step.seconds), step.text),
+        let (open, controller) = (seen.status.open_steps(), seen.status.controller());
+        for (KeyReport { key, .. }, runs) in long {
+            let is_stuck = runs >= longest.unwrap_or(LONG);
+            let steps = in_progress(key, &open);
+            let step = steps.first();
+            let waits = step.is_some_and(|step| step.seconds >= LONG_WAIT.as_secs_f64());
+            if !is_stuck && !waits {
+                continue;
+            }
+            let place = match step {
+                None => "in the reconciler's own code".to_owned(),
+                Some(step) => format!("for {} in: {}", seconds(step.seconds), step.text),
             };
             let remedy = match longest {
+                _ if !is_stuck => {
+                    "see whether the server answers others: `kubectl get --raw /readyz`"
+                }
                 Some(_) => {
                     "it is past its deadline and does not end at an await: find what blocks it"
                 }
@@ -105,27 +154,28 @@ impl Facts {
                 ),
                 format!("{key} occupies a worker, {place}"),
                 Some(remedy.to_owned()),
-                link(controller, key),
+                seen.link(key),
             );
         }
     }
 
-    fn add_failing<'a>(
-        &mut self,
-        status: &ControllerStatus,
-        failing: impl Iterator<Item = &'a KeyReport<String>>,
-        now: Instant,
-    ) {
-        let controller = status.controller();
-        let failing = failing.filter(|key| key.failures >= MANY_FAILURES);
-        let mut failing = failing.peekable();
-        if failing.peek().is_none() {
+    /// Adds the requests that fail again and again: the first ones, and the number of the others.
+    fn add_failing(&mut self, seen: &SeenStatus<'_>, queue: &QueueReport<String>) {
+        let controller = seen.status.controller();
+        let failing = queue.failing.iter();
+        let failing: Vec<_> = failing
+            .filter(|key| key.failures >= MANY_FAILURES)
+            .collect();
+        if failing.is_empty() {
             return;
         }
-        let errors = status.errors();
-        for key in failing {
-            let error = last_error(&errors, &key.key);
-            let retry = key.retry_at.map(|at| at.saturating_duration_since(now));
+        let requests: Vec<String> = failing.iter().map(|key| key.key.clone()).collect();
+        let errors = seen.status.last_failures(&requests);
+        for (key, error) in failing.iter().zip(errors) {
+            let error = error.unwrap_or_else(|| "its error is no longer on record".to_owned());
+            let retry = key
+                .retry_at
+                .map(|at| at.saturating_duration_since(seen.now));
             let retry = retry.map_or(String::new(), |retry| {
                 format!("; the next try is in {}", seconds(retry.as_secs_f64()))
             });
@@ -133,15 +183,26 @@ impl Facts {
                 format!("{} has failed {} times in a row", key.key, key.failures),
                 format!("controller {controller}: {error}{retry}"),
                 None,
-                link(controller, &key.key),
+                seen.link(&key.key),
+            );
+        }
+        let others = queue.retrying.saturating_sub(failing.len());
+        if others > 0 {
+            self.bad(
+                format!(
+                    "{others} more requests of {controller} have failed and wait for their retry"
+                ),
+                "those with the most failures are shown here".to_owned(),
+                None,
+                page_of(controller),
             );
         }
     }
 
-    fn add_loops(&mut self, status: &ControllerStatus, now: Instant) {
-        let controller = status.controller();
-        for found in status.loops() {
-            if now.saturating_duration_since(found.at) < LOOP_SHOWN {
+    fn add_loops(&mut self, seen: &SeenStatus<'_>) {
+        let controller = seen.status.controller();
+        for found in seen.status.loops() {
+            if seen.now.saturating_duration_since(found.at) < LOOP_SHOWN {
                 self.warning(
                     format!(
                         "{controller} triggers itself by writing {} {}",
@@ -153,7 +214,7 @@ impl Facts {
                     ),
                     "write only what differs, or let a predicate hold back these changes"
                         .to_owned(),
-                    link(controller, &found.request),
+                    seen.link(&found.request),
                 );
             }
         }
@@ -173,7 +234,7 @@ impl Facts {
                     .first()
                     .map_or(String::new(), |error| error.message.clone()),
                 "read the errors of the controller".to_owned(),
-                format!("controller?controller={}", encoded(controller)),
+                page_of(controller),
             );
         }
     }
@@ -278,12 +339,17 @@ impl Facts {
     }
 }
 
-/// Returns the last error of a request.
-fn last_error(errors: &[ErrorGroup], request: &str) -> String {
-    let is_of = |group: &&ErrorGroup| group.requests.iter().any(|one| one == request);
-    let last = errors.iter().find(is_of);
-    last.map_or_else(
-        || "its error is no longer on record".to_owned(),
-        |last| last.message.clone(),
-    )
+impl SeenStatus<'_> {
+    /// Returns the page of a request, or that of the controller if its requests are not about objects.
+    fn link(&self, request: &str) -> String {
+        let controller = self.status.controller();
+        match self.has_objects {
+            true => link(controller, request),
+            false => page_of(controller),
+        }
+    }
+}
+
+fn page_of(controller: &str) -> String {
+    format!("controller?controller={}", encoded(controller))
 }

@@ -79,9 +79,6 @@ impl Gatherer {
         let with_queue = |one: SeenController| (one.status.queue(3), one);
         let all: Vec<_> = controllers.map(with_queue).collect();
         let mut facts = Facts::default();
-        for (queue, controller) in &all {
-            facts.add_controller(&controller.status, queue.as_ref(), now);
-        }
         let informers = self.monitor.informers();
         let failures = self.monitor.failures();
         for (cluster, failure) in &failures {
@@ -89,6 +86,12 @@ impl Gatherer {
         }
         facts.add_checks(&self.monitor.live_checks(now));
         facts.add_shards(&self.diagnostics.section("shards").unwrap_or(Value::Null));
+        // What causes other problems is first: the list is cut.
+        for (queue, controller) in &all {
+            let has_objects = controller.kind.is_some();
+            facts.add_controller(&controller.status, has_objects, queue.as_ref(), now);
+        }
+        facts.add_waiting();
         let is_leader = self.is_leader();
         let (attention, more_attention) = attention(facts);
         let wanted = all
@@ -177,11 +180,20 @@ impl Gatherer {
         let request = status.request_of(&key);
         let reconciles = status.last_reconciles(Some(&key), MOST_ROWS);
         let steps = status.running_steps(&key);
+        let since = request.as_ref().and_then(|request| match request.state {
+            KeyState::Held { since, .. } => since,
+            _ => None,
+        });
         Some(ObjectView {
             controller: status.controller().to_owned(),
             kind: controller.kind.as_ref().map(ToString::to_string),
             request: request.map(|request| request_row(&request, &status.open_steps(), now)),
-            timeline: timeline(&reconciles, &steps, &status.events(Some(&key)), now),
+            timeline: timeline(
+                &reconciles,
+                (since, &steps),
+                &status.events(Some(&key)),
+                now,
+            ),
             is_shared: self.diagnostics.section("shards").is_some(),
             key: key.to_string(),
             writers: Vec::new(),
@@ -294,6 +306,7 @@ impl SeenController {
             running: work.map_or(0, |work| work.running),
             ready: queue.map_or(0, |queue| queue.ready),
             delayed: queue.map_or(0, |queue| queue.delayed),
+            retrying: queue.map_or(0, |queue| queue.retrying),
             finished: work.map_or(0, |work| work.finished),
             per_minute: rate.reconciles,
             failures_per_minute: rate.failures,

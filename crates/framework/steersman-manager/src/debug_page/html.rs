@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, html};
 use steersman_serve::SignInProblem;
 
 use super::text::{encoded, link, seconds};
-use super::view::{PageOf, RequestRow};
+use super::view::{ControllerRow, PageOf, RequestRow};
 
 /// A page of the navigation: its path below `/debug/`, its title and its key.
 type NavigationLink = (&'static str, &'static str, &'static str);
@@ -155,8 +155,14 @@ pub(super) fn pages<T>(rows: &PageOf<T>, path: &str) -> Markup {
 }
 
 /// Returns a link to the page of a request's object.
-pub(super) fn request(controller: &str, request: &str) -> Markup {
-    html! { a href=(link(controller, request)) { (request) } }
+/// Returns a request, with a link to its page if the requests of its controller are about objects.
+pub(super) fn request(controller: &ControllerRow, request: &str) -> Markup {
+    html! {
+        @match controller.kind {
+            Some(_) => a href=(link(&controller.name, request)) { (request) },
+            None => (request),
+        }
+    }
 }
 
 /// Returns the state of a request in a sentence.

@@ -37,7 +37,7 @@ pub(super) fn overview(view: &Overview) -> Markup {
                 li class=(match item.severity { Severity::Bad => "", Severity::Warning => "warning" }) {
                     a.title href=(item.link) { (item.title) }
                     div { (item.detail) }
-                    @if let Some(remedy) = &item.remedy { details data-key=(item.title) open { summary.muted { "What to do" } pre { (remedy) } } }
+                    @if let Some(remedy) = &item.remedy { details data-key=(item.link) open { summary.muted { "What to do" } pre { (remedy) } } }
                 }
             }
         }
@@ -110,28 +110,28 @@ pub(super) fn controller(view: &ControllerView) -> Markup {
         }
         @if !view.errors.is_empty() {
             h2 { "Errors" }
-            (table(&["Message", "#Count", "Last", "First", "Requests"], &errors(name, &view.errors)))
+            (table(&["Message", "#Count", "Last", "First", "Requests"], &errors(row, &view.errors)))
         }
         @if !view.loops.is_empty() {
             h2 { "Requests that trigger themselves" }
             (table(&["Object that each run writes", "Request", "Changed fields", "#Runs", "Seen"], &view.loops.iter().map(|one| html! {
-                td.text { (one.object) } td.name { (request(name, &one.request)) } td.text { (one.fields) }
+                td.text { (one.object) } td.name { (request(row, &one.request)) } td.text { (one.fields) }
                 td.n { (one.runs) } td { (ago(Some(one.ago))) }
             }).collect::<Vec<_>>()))
         }
-        (requests(name, "Running", &view.running))
-        (requests(name, "Ready", &view.ready))
-        (requests(name, "Delayed", &view.delayed))
-        (requests(name, "Failing", &view.failing))
-        (reconciles(name, "Slowest reconciles of the last hour", &view.slowest))
-        (reconciles(name, "Last reconciles", &view.recent))
+        (requests(row, ("Running", row.running), &view.running))
+        (requests(row, ("Ready", row.ready), &view.ready))
+        (requests(row, ("Delayed", row.delayed), &view.delayed))
+        (requests(row, ("Failing", row.retrying), &view.failing))
+        (reconciles(row, "Slowest reconciles of the last hour", &view.slowest))
+        (reconciles(row, "Last reconciles", &view.recent))
         h2 { "Last events" }
         @if view.events.is_empty() { p.muted { "No event since the initial lists." } } @else {
             (table(&["When", "Object", "Change", "Requests"], &view.events.iter().map(|event| html! {
                 td { (ago(Some(event.ago))) } td.text { (event.object) } td { (event.change) }
                 td.text {
                     @if event.requests.is_empty() { span.muted { "none" } }
-                    @for (at, one) in event.requests.iter().enumerate() { @if at > 0 { ", " } (request(name, one)) }
+                    @for (at, one) in event.requests.iter().enumerate() { @if at > 0 { ", " } (request(row, one)) }
                     @if event.more_requests > 0 { " and " (event.more_requests) " more" }
                 }
             }).collect::<Vec<_>>()))
@@ -143,7 +143,7 @@ pub(super) fn controller(view: &ControllerView) -> Markup {
     }
 }
 
-fn errors(controller: &str, errors: &[ErrorRow]) -> Vec<Markup> {
+fn errors(controller: &ControllerRow, errors: &[ErrorRow]) -> Vec<Markup> {
     let row = |error: &ErrorRow| {
         html! {
             td.text.bad { (error.message) } td.n { (error.count) } td { (ago(Some(error.last_ago))) }
@@ -154,7 +154,12 @@ fn errors(controller: &str, errors: &[ErrorRow]) -> Vec<Markup> {
     errors.iter().map(row).collect()
 }
 
-fn requests(controller: &str, title: &str, rows: &[RequestRow]) -> Markup {
+/// Returns the first requests of a state, of which there are `total`.
+fn requests(
+    controller: &ControllerRow,
+    (title, total): (&str, usize),
+    rows: &[RequestRow],
+) -> Markup {
     let cells = |row: &RequestRow| {
         html! {
             td.name { (request(controller, &row.request)) }
@@ -167,11 +172,12 @@ fn requests(controller: &str, title: &str, rows: &[RequestRow]) -> Markup {
         @if !rows.is_empty() {
             h2 { (title) }
             (table(&["Request", "State", "#Retry in", "#Priority"], &rows.iter().map(cells).collect::<Vec<_>>()))
+            @if total > rows.len() { p.muted { "and " (total - rows.len()) " more" } }
         }
     }
 }
 
-fn reconciles(controller: &str, title: &str, rows: &[ReconcileRow]) -> Markup {
+fn reconciles(controller: &ControllerRow, title: &str, rows: &[ReconcileRow]) -> Markup {
     html! {
         @if !rows.is_empty() {
             h2 { (title) }
@@ -181,13 +187,14 @@ fn reconciles(controller: &str, title: &str, rows: &[ReconcileRow]) -> Markup {
     }
 }
 
-fn reconcile_cells(controller: &str, title: &str, row: &ReconcileRow) -> Markup {
+fn reconcile_cells(controller: &ControllerRow, title: &str, row: &ReconcileRow) -> Markup {
     html! {
         td.name { (request(controller, &row.request)) }
         td.n { (seconds(row.seconds)) }
         td { (ago(Some(row.ended_ago))) }
         td.text {
             span class=(if row.result == "success" { "good" } else { "bad" }) { (row.result) }
+            @if row.refused_writes > 0 { span.bad { ", " (row.refused_writes) " of its writes were refused" } }
             @if let Some(message) = &row.message { ": " (message) }
             @if let Some(next) = row.next_in { div.muted { "next after " (seconds(next)) } }
         }

@@ -102,9 +102,14 @@ pub(super) fn reconcile_row(recent: &RecentReconcile, now: Instant) -> Reconcile
         seconds: recent.time.as_secs_f64(),
         ended_ago: ago(recent.ended, now),
         next_in: recent.next_in.map(|next| next.as_secs_f64()),
+        refused_writes: steps.clone().filter(|step| is_refused(step)).count(),
         steps: steps.map(|step| step_row(step, recent)).collect(),
         more_steps: recent.more_steps,
     }
+}
+
+fn is_refused(step: &ReconcileStep) -> bool {
+    matches!(&step.action, StepAction::Write { error: Some(_), .. })
 }
 
 /// Returns the result of a reconcile as a word, and the text of its failure.

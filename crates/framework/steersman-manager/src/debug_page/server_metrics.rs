@@ -74,7 +74,11 @@ fn label(metric: &Metric, name: &str) -> String {
 
 /// Returns the upper bound of the first bucket that has 99 of 100 samples with those below it.
 fn p99(times: &Histogram) -> Option<f64> {
-    let wanted = times.get_sample_count() as f64 * 0.99;
+    let count = times.get_sample_count();
+    if count == 0 {
+        return None;
+    }
+    let wanted = count as f64 * 0.99;
     let mut buckets = times.get_bucket().iter();
     let bucket = buckets.find(|bucket| bucket.cumulative_count() as f64 >= wanted)?;
     Some(bucket.upper_bound()).filter(|bound| bound.is_finite())

@@ -1,132 +1,22 @@
 //! The stories of the guide: an operator does nothing, or too much, and the page tells why.
 
+mod story;
+
 use std::future::pending;
-use std::path::Path;
 use std::time::Duration;
 
 use http_body_util::Empty;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
-use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::auth::{Authorization, User};
 use steersman_apiserver::faults::Verb;
-use steersman_cache::CacheOptions;
-use steersman_client::Client;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use steersman_object::ObjectKey;
-use steersman_serve::Routes;
 use steersman_testenv::eventually_within;
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
-use super::DebugPage;
-use crate::Manager;
-
-const MINUTE: Duration = Duration::from_mins(1);
-
-/// A running manager with a page, in this process, on a paused clock.
-struct Story {
-    server: ApiServer,
-    client: Client,
-    routes: Routes,
-}
-
-impl Story {
-    fn begin(server: ApiServer, user: User, controller: Controller) -> Self {
-        let config = ClientConfig::in_process(server.service_as(user), "default");
-        let builder = Manager::builder(config).cache(CacheOptions::new().seed(7));
-        let manager = builder.with_journal().build().unwrap();
-        manager.add_controller(controller).unwrap();
-        let mut page = DebugPage::new(
-            manager.monitor(),
-            manager.diagnostics(),
-            manager.metrics_registry(),
-            manager.client(),
-            "10.96.0.1".to_owned(),
-        );
-        "shops-operator".clone_into(&mut page.gatherer.replica);
-        let mut routes = Routes::new();
-        for route in page.routes(false, |route| route) {
-            routes.add(route).unwrap();
-        }
-        tokio::spawn(manager.start(CancellationToken::new()));
-        let client = manager.client().clone();
-        Self {
-            server,
-            client,
-            routes,
-        }
-    }
-
-    fn of(controller: Controller) -> Self {
-        let server = ApiServer::new();
-        for name in ["a", "b"] {
-            server.create(config_map(name)).unwrap();
-        }
-        Self::begin(server, User::new("operator"), controller)
-    }
-
-    async fn get(&self, path: &str) -> String {
-        let request = http::Request::get(format!("/debug/{path}"));
-        let request = request.body(Empty::<bytes::Bytes>::new()).unwrap();
-        let response = self.routes.answer(request, MINUTE).await;
-        assert_eq!(response.status(), 200, "{path}: {response:?}");
-        String::from_utf8(response.into_body().to_vec()).unwrap()
-    }
-
-    /// Writes a page for the pictures of the guide, if `STEERSMAN_PAGES` names a folder.
-    async fn keep(&self, name: &str, path: &str) {
-        let Some(folder) = std::env::var_os("STEERSMAN_PAGES") else {
-            return;
-        };
-        let page = self.get(path).await;
-        let style = self.get("page.css").await;
-        let (head, rest) = page.split_once("</head>").unwrap();
-        let page = format!("{head}<style>{style}</style></head>{rest}");
-        let file = Path::new(&folder).join(name).with_extension("html");
-        std::fs::write(file, page).unwrap();
-    }
-
-    async fn json(&self, path: &str) -> Value {
-        serde_json::from_str(&self.get(path).await).unwrap()
-    }
-
-    /// Waits for an item that needs attention. Returns it with the page that it links to.
-    async fn attention(&self, title: &str) -> (Value, String) {
-        let item = eventually_within(60 * MINUTE, title, async || {
-            let overview = self.json("api/overview").await;
-            let items = overview["attention"].as_array().unwrap();
-            let has_title = |item: &&Value| item["title"].as_str().unwrap().contains(title);
-            let found = items.iter().find(has_title).cloned();
-            found.ok_or_else(|| format!("{items:#?}"))
-        });
-        let item = item.await.unwrap();
-        let start = self.get("").await;
-        let link = item["link"].as_str().unwrap();
-        let encoded = link.replace('&', "&amp;");
-        assert!(start.contains(&format!("href=\"{encoded}\"")), "{start}");
-        let page = self.get(link).await;
-        (item, page)
-    }
-}
-
-fn config_map(name: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}})
-}
-
-fn controller(reconciler: impl Reconciler) -> Controller {
-    Controller::builder::<ConfigMap>()
-        .name("shops")
-        .build(reconciler)
-        .unwrap()
-}
-
-fn assert_shows(page: &str, texts: &[&str]) {
-    for text in texts {
-        assert!(page.contains(text), "{text:?} is missing in\n{page}");
-    }
-}
+use self::story::{MINUTE, Story, assert_shows, config_map, controller, rows_of};
 
 struct DoNothing;
 
@@ -141,7 +31,7 @@ async fn a_missing_right_is_shown_with_the_rule_that_helps() {
     let server = ApiServer::builder()
         .authorization(Authorization::Rbac)
         .build();
-    let story = Story::begin(server, User::new("operator"), controller(DoNothing));
+    let story = Story::begin(server, User::new("operator"), vec![controller(DoNothing)]);
     let (item, page) = story
         .attention("ConfigMap.v1 does not follow the server: forbidden")
         .await;
@@ -154,6 +44,76 @@ async fn a_missing_right_is_shown_with_the_rule_that_helps() {
     let (waiting, _) = story.attention("shops waits for ConfigMap.v1").await;
     assert_eq!(waiting["severity"], "bad");
     story.keep("missing-right", "").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cause_is_shown_before_the_controllers_that_wait_for_it() {
+    let server = ApiServer::builder()
+        .authorization(Authorization::Rbac)
+        .build();
+    let named = |number: u32| {
+        let controller = Controller::builder::<ConfigMap>().name(format!("c-{number:02}"));
+        controller.build(DoNothing).unwrap()
+    };
+    let story = Story::begin(server, User::new("operator"), (0..40).map(named).collect());
+    let (waiting, _) = story
+        .attention("40 controllers wait for ConfigMap.v1")
+        .await;
+    let named = "c-00, c-01, c-02, c-03, c-04 and 35 more";
+    assert!(
+        waiting["detail"].as_str().unwrap().starts_with(named),
+        "{waiting}"
+    );
+    let (_, _) = story.attention("forbidden").await;
+    let overview = story.json("api/overview").await;
+    assert_eq!(overview["attention"].as_array().unwrap().len(), 2);
+    let first = overview["attention"][0]["title"].as_str().unwrap();
+    assert!(first.contains("forbidden"), "{first}");
+}
+
+/// Fails with the name of its object.
+struct FailByName;
+
+impl Reconciler for FailByName {
+    async fn reconcile(&self, _: &Context, request: Request) -> Result<Action, Error> {
+        // A failure that takes no time would keep the paused clock from advancing.
+        sleep(Duration::from_millis(1)).await;
+        Err(Error::msg(format!("{} is closed", request.key.name())))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_failing_request_is_shown_with_its_own_error_and_the_others_are_counted() {
+    let server = ApiServer::new();
+    for number in 0..20 {
+        server
+            .create(config_map(&format!("m-{number:02}")))
+            .unwrap();
+    }
+    let story = Story::begin(server, User::new("operator"), vec![controller(FailByName)]);
+    let (item, _) = story
+        .attention("more requests of shops have failed and wait for their retry")
+        .await;
+    assert_eq!(item["link"], "controller?controller=shops");
+    let overview = story.json("api/overview").await;
+    let items = overview["attention"].as_array().unwrap().iter();
+    let failing = items.filter(|item| item["title"].as_str().unwrap().contains("times in a row"));
+    let mut count = 0;
+    for item in failing {
+        let title = item["title"].as_str().unwrap();
+        let name = title
+            .split(' ')
+            .next()
+            .unwrap()
+            .trim_start_matches("default/");
+        let detail = item["detail"].as_str().unwrap();
+        assert!(detail.contains(&format!("{name} is closed")), "{item}");
+        count += 1;
+    }
+    assert!((1..=3).contains(&count), "{overview:#}");
+    let missing = http::Request::get("/debug/live/controller?controller=nope");
+    let missing = missing.body(Empty::<bytes::Bytes>::new()).unwrap();
+    assert_eq!(story.routes.answer(missing, MINUTE).await.status(), 404);
 }
 
 /// Writes a new number into each object.
@@ -241,15 +201,18 @@ async fn a_reconcile_that_waits_for_the_server_is_shown_with_the_object_that_it_
     let view = story.json("api/controller?controller=shops").await;
     let step = &view["running"][0]["inProgress"][0];
     assert!(step["seconds"].as_f64().unwrap() < 66.0, "{step}");
-    let ended = story
-        .json("api/object?controller=shops&key=default/a")
-        .await;
-    let rows = ended["timeline"].as_array().unwrap();
-    assert_eq!(
-        rows.iter().filter(|row| row["lane"] == "wait").count(),
-        2,
-        "{rows:#?}"
+    let begins = rows_of(
+        &story
+            .json("api/object?controller=shops&key=default/a")
+            .await,
     );
+    assert!(
+        begins
+            .iter()
+            .any(|row| row["text"] == "the reconcile that runs begins")
+    );
+    let waits = begins.iter().filter(|row| row["lane"] == "wait").count();
+    assert!(waits >= 1, "{begins:#?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -390,7 +353,7 @@ async fn many_controllers_and_requests_are_shown_in_pages() {
             .create(config_map(&format!("c-{number:03}")))
             .unwrap();
     }
-    let story = Story::begin(server, User::new("operator"), controller(Hang));
+    let story = Story::begin(server, User::new("operator"), vec![controller(Hang)]);
     eventually_within(MINUTE, "all requests are in the queue", async || {
         let view = story.json("api/controller?controller=shops").await;
         (view["row"]["ready"] == 299)

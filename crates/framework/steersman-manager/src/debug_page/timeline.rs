@@ -11,27 +11,30 @@ use super::view::TimelineRow;
 /// The number of rows.
 const MOST: usize = 200;
 
-/// Returns the rows, the newest first. Of one instant, the row that came last is first.
+/// Returns the rows, the newest first. The running reconcile has these steps since its begin. Of one instant, the row that came last is first.
 pub(super) fn timeline(
     reconciles: &[RecentReconcile],
-    running: &[ReconcileStep],
+    (since, running): (Option<Instant>, &[ReconcileStep]),
     events: &[JournalEvent],
     now: Instant,
 ) -> Vec<TimelineRow> {
     let mut rows: Vec<(Instant, TimelineRow)> = Vec::new();
     rows.extend(events.iter().map(|event| (event.at, of_event(event, now))));
-    rows.extend(running.iter().map(|step| of_step(step, now)));
     // The sort below is stable, and rows of one instant are to stay in order: the oldest reconcile first.
     for reconcile in reconciles.iter().rev() {
-        rows.extend(reconcile.steps.iter().map(|step| of_step(step, now)));
         if reconcile.steps.is_empty() {
             rows.push((reconcile.ended, whole(reconcile, now)));
             continue;
         }
         let began = began(reconcile);
         rows.push((began, of_begin(reconcile, began, now)));
+        rows.extend(reconcile.steps.iter().map(|step| of_step(step, now)));
         rows.push((reconcile.ended, of_end(reconcile, now)));
     }
+    if let Some(since) = since {
+        rows.push((since, of_running(since, now)));
+    }
+    rows.extend(running.iter().map(|step| of_step(step, now)));
     // The sort is stable: a reconcile that took no time ends after its beginning.
     rows.sort_by_key(|(at, _)| *at);
     let newest = rows.into_iter().rev().take(MOST);
@@ -63,6 +66,16 @@ fn whole(reconcile: &RecentReconcile, now: Instant) -> TimelineRow {
         text: format!("reconcile {} took {took}", reconcile.id),
         detail: format!("{result}; {}", cause_of(reconcile)),
         is_bad,
+    }
+}
+
+fn of_running(since: Instant, now: Instant) -> TimelineRow {
+    TimelineRow {
+        ago: ago(since, now),
+        lane: "reconcile",
+        text: "the reconcile that runs begins".to_owned(),
+        detail: String::new(),
+        is_bad: false,
     }
 }
 

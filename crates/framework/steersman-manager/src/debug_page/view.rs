@@ -75,6 +75,8 @@ pub(crate) struct ControllerRow {
     pub(crate) running: usize,
     pub(crate) ready: usize,
     pub(crate) delayed: usize,
+    /// The number of requests that wait for a retry.
+    pub(crate) retrying: usize,
     /// The number of reconciles that have ended since the start.
     pub(crate) finished: u64,
     /// The reconciles of the last minute, and those that failed.
@@ -167,6 +169,8 @@ pub(crate) struct ReconcileRow {
     pub(crate) ended_ago: f64,
     /// The planned next run, counted from the end of this one.
     pub(crate) next_in: Option<f64>,
+    /// The number of its writes that the server refused, also if the reconcile succeeded.
+    pub(crate) refused_writes: usize,
     pub(crate) steps: Vec<StepRow>,
     pub(crate) more_steps: usize,
 }

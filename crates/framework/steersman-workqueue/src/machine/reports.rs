@@ -32,12 +32,14 @@ impl<T: Key> Machine<T> {
         let ready_slots = ready.into_iter().map(|(_, slot)| slot);
         let waiting = || self.delayed.slots().filter(|slot| self.is_waiting(*slot));
         let slots = held_slots.chain(ready_slots).chain(waiting().take(most));
+        let (failing, retrying) = self.failing(most);
         QueueReport {
             ready: self.ready.len(),
             delayed: waiting().count(),
             held: self.held.len(),
             keys: slots.filter_map(|slot| self.key_report(slot)).collect(),
-            failing: self.failing(most),
+            retrying,
+            failing,
         }
     }
 
@@ -51,21 +53,24 @@ impl<T: Key> Machine<T> {
         self.key_report(slots.find(is_sought)?)
     }
 
-    fn failing(&self, most: usize) -> Vec<KeyReport<T>> {
+    /// Returns the keys with the most failures, and the number of all keys that wait for a retry.
+    fn failing(&self, most: usize) -> (Vec<KeyReport<T>>, usize) {
         let slots = self.table.slots().filter(|slot| self.has_retry(*slot));
         let failures = |slot| {
             let key = self.table.get(slot).and_then(KeyEntry::key);
             key.map_or(0, |key| self.limiter.failures(key))
         };
         let mut failing: Vec<_> = slots.map(|slot| (Reverse(failures(slot)), slot)).collect();
-        if failing.len() > most {
+        let retrying = failing.len();
+        if retrying > most {
             // Only the first ones are sorted and copied.
             failing.select_nth_unstable(most);
             failing.truncate(most);
         }
         failing.sort_unstable();
         let slots = failing.into_iter().map(|(_, slot)| slot);
-        slots.filter_map(|slot| self.key_report(slot)).collect()
+        let failing = slots.filter_map(|slot| self.key_report(slot));
+        (failing.collect(), retrying)
     }
 
     /// Returns whether a key has failed and waits for its retry.

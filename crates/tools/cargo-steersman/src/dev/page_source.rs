@@ -13,7 +13,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use steersman_api::kube_client::{self, Client, Config};
 use steersman_api::{Api, Decoded, Paging};
-use steersman_object::{LabelSelector, ListOptions, ObjectKey, json_items, json_text};
+use steersman_object::{LabelSelector, ListOptions, ObjectKey, json_items, json_text, report};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
@@ -54,6 +54,16 @@ pub(crate) struct PageViews {
     pub(crate) caches: Value,
     /// The controllers by name, as they were when they last finished a reconcile.
     pub(crate) controllers: BTreeMap<String, Value>,
+    /// The number of the look at each controller, so that each has its turn.
+    pub(crate) looks: BTreeMap<String, u64>,
+    pub(crate) last_look: u64,
+}
+
+/// Why a request got no JSON.
+struct NoAnswer {
+    /// The status code; `None` without an answer.
+    code: Option<u16>,
+    problem: String,
 }
 
 /// The number of controllers that are read in one look.
@@ -97,6 +107,12 @@ impl PageSource {
                     .to_owned(),
             )
         })?;
+        let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+        if !is_http || uri.host().is_none() {
+            return Err(wrong(
+                "it must begin with http:// or https:// and a host".to_owned(),
+            ));
+        }
         let mut config = Config::new(uri);
         // The operator signs its certificate itself.
         config.accept_invalid_certs = true;
@@ -154,12 +170,20 @@ impl PageSource {
             let known = controllers.get(json_text(&row["name"]));
             known.is_none_or(|known| known["row"]["finished"] != row["finished"])
         };
-        let new: Vec<&Value> = rows.filter(is_new).take(MOST_CONTROLLERS).collect();
-        for row in new {
-            let name = json_text(&row["name"]);
+        let mut new: Vec<&str> = rows
+            .filter(is_new)
+            .map(|row| json_text(&row["name"]))
+            .collect();
+        new.sort_by_key(|name| views.looks.get(*name).copied().unwrap_or_default());
+        views.last_look += 1;
+        for name in new.into_iter().take(MOST_CONTROLLERS) {
             let encoded = utf8_percent_encode(name, NON_ALPHANUMERIC);
             let path = format!("controller?controller={encoded}&limit=64");
-            controllers.insert(name.to_owned(), self.get(&path).await?);
+            // A controller may have gone since.
+            if let Ok(view) = self.get(&path).await {
+                controllers.insert(name.to_owned(), view);
+            }
+            views.looks.insert(name.to_owned(), views.last_look);
         }
         Ok(())
     }
@@ -181,7 +205,23 @@ impl PageSource {
         }
         let request = request.body(Vec::new());
         let request = request.map_err(|error| wrong(error.to_string()))?;
-        send(&self.client, request).await.map_err(wrong)
+        let answer = send(&self.client, request).await;
+        answer.map_err(|no_answer| wrong(no_answer.with_hint()))
+    }
+}
+
+impl NoAnswer {
+    /// Returns the problem, with what may help if the page itself gave the answer.
+    fn with_hint(self) -> String {
+        let hint = match self.code {
+            Some(401) => "name the file of a token with --token-path",
+            Some(403) => {
+                "the user of the token needs the verb get for the nonResourceURLs /debug/*, and through an API server you need it for pods/proxy"
+            }
+            Some(404) => "an operator without --debug-page has no page",
+            _ => return self.problem,
+        };
+        format!("{} ({hint})", self.problem)
     }
 }
 
@@ -262,25 +302,26 @@ async fn token_of(client: &Client, account: &ObjectKey) -> Result<String, Error>
     let request = Request::post(path).header("content-type", "application/json");
     let request = request.body(asked.to_string().into_bytes());
     let request = request.map_err(|error| wrong(error.to_string()))?;
-    let answer = send(client, request).await.map_err(wrong)?;
+    let answer = send(client, request).await;
+    let answer = answer.map_err(|no_answer| wrong(no_answer.problem))?;
     Ok(json_text(&answer["status"]["token"]).to_owned())
 }
 
 /// Sends a request, and returns the JSON of the response; or what is wrong.
-async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Value, String> {
+async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Value, NoAnswer> {
     let answer = timeout(LIMIT, client.request_text(request)).await;
-    let answer = answer.map_err(|_| "no answer within 10 s".to_owned())?;
+    let without_code = |problem: String| NoAnswer {
+        code: None,
+        problem,
+    };
+    let answer = answer.map_err(|_| without_code("no answer within 10 s".to_owned()))?;
     let text = answer.map_err(|error| match &error {
-        kube_client::Error::Api(status) if status.code == 404 => {
-            "it has no debug page: start the operator with --debug-page".to_owned()
-        }
-        kube_client::Error::Api(status) if status.code == 401 => {
-            "it does not know the client: name the file of a token with --token-path".to_owned()
-        }
-        kube_client::Error::Api(status) if status.code == 403 => {
-            "the user of the token may not read it: it needs the verb get for the nonResourceURLs /debug/*".to_owned()
-        }
-        error => error.to_string(),
+        kube_client::Error::Api(status) => NoAnswer {
+            code: Some(status.code),
+            problem: format!("the answer is {}: {}", status.code, status.message.trim()),
+        },
+        error => without_code(report(error).to_string()),
     })?;
-    serde_json::from_str(&text).map_err(|error| format!("the response is no JSON: {error}"))
+    let json = serde_json::from_str(&text);
+    json.map_err(|error| without_code(format!("the response is no JSON: {error}")))
 }

@@ -250,7 +250,7 @@ fn read_keys(end: Arc<AtomicBool>) -> UnboundedReceiver<Event> {
     receiver
 }
 
-/// Polls the debug page of an operator. While it does not answer, as at its start, the view is told so once.
+/// Polls the debug page of an operator. Tells the view once when the page stops to answer.
 async fn poll(source: PageSource, sender: UnboundedSender<ViewEvent>) {
     let mut views = PageViews::default();
     let mut is_answered = true;

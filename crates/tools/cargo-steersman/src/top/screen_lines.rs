@@ -42,7 +42,13 @@ pub(super) fn screen_lines(overview: &Value) -> Vec<String> {
             lines.push(format!("  > {line}"));
         }
     }
-    match items.len().saturating_sub(MOST_ITEMS) {
+    let left_out = overview["moreAttention"].as_u64().unwrap_or_default();
+    let left_out = usize::try_from(left_out).unwrap_or(usize::MAX);
+    match items
+        .len()
+        .saturating_sub(MOST_ITEMS)
+        .saturating_add(left_out)
+    {
         0 if items.is_empty() => lines.push("nothing needs attention".to_owned()),
         0 => {}
         more => lines.push(format!("and {more} more")),

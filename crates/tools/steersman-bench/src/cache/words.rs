@@ -93,7 +93,7 @@ pub(crate) enum ObservedLog {
     Human,
 }
 
-/// An operator that is looked at.
+/// The task of an operator with a log, a debug page or traces.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ObservedOperator {
     pub(crate) kubeconfig: PathBuf,

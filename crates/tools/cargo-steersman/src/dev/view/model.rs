@@ -25,6 +25,10 @@ pub(crate) struct ViewModel {
     pub(crate) journal: VecDeque<JournalLine>,
     pub(crate) log: LogTail,
     pub(crate) has_help: bool,
+    /// Since when the debug page does not answer; `None` if it does.
+    pub(crate) unanswered: Option<Instant>,
+    /// The id of the last known reconcile of each controller.
+    last_ids: BTreeMap<String, u64>,
     /// The messages of failed reconciles that are in the journal, by controller and request.
     failures: BTreeMap<(String, String), String>,
 }
@@ -39,7 +43,7 @@ pub(crate) struct Heading {
     pub(crate) shown: ShownParts,
 }
 
-/// What is there to be shown.
+/// The parts that a view can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShownParts {
     /// An operator of this session with the embedded API server, which can inject faults and logs its requests.
@@ -137,6 +141,8 @@ impl ViewModel {
             journal: VecDeque::new(),
             log: LogTail::default(),
             has_help: false,
+            unanswered: None,
+            last_ids: BTreeMap::new(),
             failures: BTreeMap::new(),
         }
     }
@@ -169,6 +175,7 @@ impl ViewModel {
             ViewEvent::Snapshot(snapshot) => self.learn(*snapshot, now),
             // An operator of this session reports its own problems.
             ViewEvent::Unanswered(problem) if self.heading.shown == ShownParts::PageOnly => {
+                self.unanswered = Some(now);
                 self.note(Tone::Bad, &problem, now);
             }
             ViewEvent::Unanswered(_) => {}
@@ -267,16 +274,28 @@ impl ViewModel {
     fn forget_operator(&mut self) {
         self.snapshot = OperatorSnapshot::default();
         self.reconciles.clear();
+        self.last_ids.clear();
         self.failures.clear();
         self.faults.forget_operator();
     }
 
     fn learn(&mut self, snapshot: OperatorSnapshot, now: Instant) {
+        if self.unanswered.take().is_some() {
+            self.note(Tone::Good, "the debug page answers again", now);
+        }
+        for one in &snapshot.controllers {
+            let mut former = self.snapshot.controllers.iter();
+            // Another process answers: its reconciles are numbered anew.
+            if former.any(|former| former.name == one.name && former.finished > one.finished) {
+                self.last_ids.remove(&one.name);
+            }
+        }
         for row in &snapshot.reconciles {
-            let mut known = self.reconciles.iter().rev();
-            if known.any(|known| known.id == row.id && known.controller == row.controller) {
+            let last = self.last_ids.entry(row.controller.clone()).or_default();
+            if row.id <= *last {
                 continue;
             }
+            *last = row.id;
             self.note_result(row);
             self.reconciles.push_back(row.clone());
         }

@@ -72,9 +72,10 @@ fn draw_heading(frame: &mut Frame<'_>, area: Rect, model: &ViewModel, now: Insta
         model.heading.name.as_str().bold(),
         format!(" at {}  ", model.heading.server).into(),
         match &model.operator {
-            _ if model.heading.shown == ShownParts::PageOnly => {
-                model.snapshot.role.as_str().fg(GOOD)
-            }
+            _ if model.heading.shown == ShownParts::PageOnly => match &model.unanswered {
+                None => model.snapshot.role.as_str().fg(GOOD),
+                Some(at) => format!("has not answered for {}: all below is old", since(at)).fg(BAD),
+            },
             OperatorState::Absent => "not running".into(),
             OperatorState::Running(at) => format!("running for {}", since(at)).fg(GOOD),
             OperatorState::Ended(how) => format!("ended: {how}").fg(BAD),

@@ -118,7 +118,11 @@ pub(crate) fn role(overview: &Value) -> String {
 impl AttentionRow {
     fn read(item: &Value) -> Self {
         Self {
-            subject: text(item, "link"),
+            subject: format!(
+                "{} {}",
+                json_text(&item["link"]),
+                json_text(&item["title"]).replace(|one: char| one.is_ascii_digit(), "")
+            ),
             title: text(item, "title"),
             detail: text(item, "detail"),
             remedy: item["remedy"].as_str().map(str::to_owned),
@@ -214,6 +218,7 @@ mod tests {
                  "seconds": 0.25, "endedAgo": 1.0},
             ]}))]
             .into(),
+            ..PageViews::default()
         };
         let begin = crate::dev::clock::now() + Duration::from_secs(60);
         let snapshot = OperatorSnapshot::read(&views, begin);
