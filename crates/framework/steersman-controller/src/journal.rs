@@ -12,6 +12,13 @@ use crate::request::ClusterName;
 
 use recent::RecentReconcile;
 
+/// An object that is asked for: of one cluster, or of any.
+#[derive(Clone, Copy, Debug)]
+pub struct SoughtObject<'a> {
+    key: &'a ObjectKey,
+    cluster: Option<&'a str>,
+}
+
 /// A live event of a watch, with the requests that it caused.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -118,23 +125,45 @@ pub struct ReconcileRate {
     pub failures: u64,
 }
 
+impl<'a> SoughtObject<'a> {
+    /// Makes an object of any cluster.
+    #[must_use]
+    pub fn new(key: &'a ObjectKey) -> Self {
+        Self { key, cluster: None }
+    }
+
+    /// Sets the cluster; `local` is the manager's own.
+    #[must_use]
+    pub fn in_cluster(mut self, cluster: &'a str) -> Self {
+        self.cluster = Some(cluster);
+        self
+    }
+
+    /// Returns whether this is the object with a key; `cluster` is `None` for the manager's own cluster.
+    pub(crate) fn is(&self, cluster: Option<&ClusterName>, key: &ObjectKey) -> bool {
+        let local = ClusterName::local();
+        let cluster = cluster.unwrap_or(&local).as_str();
+        key == self.key && self.cluster.is_none_or(|sought| sought == cluster)
+    }
+}
+
 /// A running controller, without the type of its requests.
 pub(crate) trait Inside: Send + Sync {
     fn queue(&self, most: usize) -> QueueReport<String>;
 
-    fn find(&self, object: &ObjectKey) -> Option<KeyReport<String>>;
+    fn find(&self, object: SoughtObject<'_>) -> Option<KeyReport<String>>;
 
     /// Returns the last reconciles, newest first: of all requests, or of those for an object.
-    fn recent(&self, object: Option<&ObjectKey>, most: usize) -> Vec<RecentReconcile>;
+    fn recent(&self, object: Option<SoughtObject<'_>>, most: usize) -> Vec<RecentReconcile>;
 
     /// Returns the steps so far of the running reconciles of the requests for an object, and then those in progress.
-    fn running_steps(&self, object: &ObjectKey) -> Vec<ReconcileStep>;
+    fn running_steps(&self, object: SoughtObject<'_>) -> Vec<ReconcileStep>;
 
     /// Returns the steps in progress, with their requests as texts.
     fn open_steps(&self) -> Vec<(String, ReconcileStep)>;
 
     /// Returns the last events, oldest first: all, or those of an object and of requests for it.
-    fn events(&self, object: Option<&ObjectKey>) -> Vec<JournalEvent>;
+    fn events(&self, object: Option<SoughtObject<'_>>) -> Vec<JournalEvent>;
 
     fn errors(&self) -> Vec<ErrorGroup>;
 

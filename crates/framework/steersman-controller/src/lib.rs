@@ -144,7 +144,9 @@ pub use controller::Controller;
 pub use controller::declaration::{ControllerDeclaration, NeededRule};
 pub use error::{ControllerError, Error};
 pub use journal::recent::{RecentReconcile, ReconcileResult};
-pub use journal::{ErrorGroup, JournalEvent, LoopReport, ReconcileRate, ReconcileStep, StepAction};
+pub use journal::{
+    ErrorGroup, JournalEvent, LoopReport, ReconcileRate, ReconcileStep, SoughtObject, StepAction,
+};
 pub use limit::ReconcileLimit;
 pub use options::{Clock, ControllerDefaults, ControllerSettings};
 pub use reconcile::{CleanUp, Finalized, Finalizers, Reconciler, pause};

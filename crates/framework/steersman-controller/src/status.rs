@@ -11,7 +11,9 @@ use steersman_object::{Kind, ObjectKey};
 use steersman_workqueue::{KeyReport, QueueReport};
 
 use crate::journal::recent::RecentReconcile;
-use crate::journal::{ErrorGroup, Inside, JournalEvent, LoopReport, ReconcileRate, ReconcileStep};
+use crate::journal::{
+    ErrorGroup, Inside, JournalEvent, LoopReport, ReconcileRate, ReconcileStep, SoughtObject,
+};
 use crate::request::ClusterName;
 
 /// The status of one controller. Cheap to clone; all clones show the same controller.
@@ -183,19 +185,23 @@ impl ControllerStatus {
 
     /// Returns the state of the request for an object, of one of the clusters if there are several; `None` if the queue does
     /// not hold it, and for requests of a type of the program.
-    pub fn request_of(&self, object: &ObjectKey) -> Option<KeyReport<String>> {
+    pub fn request_of(&self, object: SoughtObject<'_>) -> Option<KeyReport<String>> {
         self.inside(|inside| inside.find(object))
     }
 
     /// Returns the last reconciles, newest first, at most `most`: of all requests, or of those for `object`. Empty unless the
     /// controller runs.
-    pub fn last_reconciles(&self, object: Option<&ObjectKey>, most: usize) -> Vec<RecentReconcile> {
+    pub fn last_reconciles(
+        &self,
+        object: Option<SoughtObject<'_>>,
+        most: usize,
+    ) -> Vec<RecentReconcile> {
         self.inside(|inside| inside.recent(object, most))
     }
 
     /// Returns the writes and waits so far of the running reconcile of an object, those in progress last. Empty without a
     /// [journal](crate::StartContext::journal).
-    pub fn running_steps(&self, object: &ObjectKey) -> Vec<ReconcileStep> {
+    pub fn running_steps(&self, object: SoughtObject<'_>) -> Vec<ReconcileStep> {
         self.inside(|inside| inside.running_steps(object))
     }
 
@@ -207,7 +213,7 @@ impl ControllerStatus {
 
     /// Returns the last live events of the watches, oldest first: up to 1,024, or those of `object` and of requests for it
     /// among these. Empty without [`StartContext::journal`](crate::StartContext::journal).
-    pub fn events(&self, object: Option<&ObjectKey>) -> Vec<JournalEvent> {
+    pub fn events(&self, object: Option<SoughtObject<'_>>) -> Vec<JournalEvent> {
         self.inside(|inside| inside.events(object))
     }
 

@@ -299,7 +299,7 @@ impl DebugPage {
         if view != DebugView::Object {
             return Ok(Vec::new());
         }
-        if query.names_cluster() {
+        if query.cluster().is_some() {
             return Err("the fields of objects of other clusters are not shown".to_owned());
         }
         let kind = self.gatherer.kind_of(&query.controller);

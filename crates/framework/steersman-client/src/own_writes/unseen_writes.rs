@@ -308,8 +308,8 @@ impl UnseenWrites {
     }
 
     /// Drops the known writes (notes) that the cache has seen, and the writes with an unknown result (questions) about
-    /// which the server need not be asked any more. Does nothing until the number of remembered writes has doubled
-    /// since the last sweep (and is at least [`SWEEP_AT_LEAST`]), or [`SWEEP_AFTER`] has passed.
+    /// which the server need not be asked any more. Unless `always` is set, does nothing until the number of remembered
+    /// writes has doubled since the last sweep (and is at least [`SWEEP_AT_LEAST`]), or [`SWEEP_AFTER`] has passed.
     ///
     /// The closures ask the informer that covers the object: `is_seen` whether it has seen the write of a note,
     /// `is_passed` whether it has passed the version of a question, and `follows` whether it follows the server. The
@@ -317,13 +317,14 @@ impl UnseenWrites {
     pub(crate) fn sweep(
         &mut self,
         now: Instant,
+        always: bool,
         mut is_seen: impl FnMut(&Gvk, &Note) -> bool,
         mut is_passed: impl FnMut(&Gvk, &Question) -> bool,
         mut follows: impl FnMut(&Gvk, &Question) -> bool,
     ) {
         let is_old = |at: Instant| now.saturating_duration_since(at) >= SWEEP_AFTER;
         let is_much = self.len() >= self.sweep_at.max(SWEEP_AT_LEAST);
-        if !is_much && !self.swept.is_some_and(is_old) {
+        if !always && !is_much && !self.swept.is_some_and(is_old) {
             return;
         }
         self.of.retain(|gvk, writers| {

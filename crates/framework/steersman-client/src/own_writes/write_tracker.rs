@@ -54,8 +54,11 @@ impl WriterHash {
 }
 
 impl WriteTracker {
+    /// Returns the number of writes that the cache has not seen, and forgets the others.
     pub(crate) fn unseen(&self) -> usize {
-        self.filter.len()
+        let mut writes = self.lock();
+        self.sweep(&mut writes, true);
+        writes.len()
     }
 
     pub(crate) fn new(cache: Cache) -> Self {
@@ -172,9 +175,13 @@ impl WriteTracker {
     }
 
     fn note(&self, writer: WriterHash, gvk: &Gvk, noted: NotedWrite) {
-        let now = Instant::now().into_std();
         let mut writes = self.lock();
-        writes.handle_write(writer, gvk, noted, now);
+        writes.handle_write(writer, gvk, noted, Instant::now().into_std());
+        self.sweep(&mut writes, false);
+    }
+
+    fn sweep(&self, writes: &mut UnseenWrites, always: bool) {
+        let now = Instant::now().into_std();
         let is_seen = |gvk: &Gvk, note: &Note| {
             let key_state = self.key_state(gvk, &note.key);
             key_state.is_none_or(|has| note.is_seen(&has))
@@ -184,7 +191,7 @@ impl WriteTracker {
             let reads = self.cache.live_reads(gvk, question.subject.namespace());
             reads.is_none_or(|reads| reads.untyped().state().is_synced())
         };
-        writes.sweep(now, is_seen, is_passed, follows);
+        writes.sweep(now, always, is_seen, is_passed, follows);
     }
 
     /// Returns whether the informer that covers the object of a question (a write with an unknown result) has reached

@@ -10,10 +10,10 @@ use steersman_api::clock::now;
 use steersman_client::{
     Client, ClientWait, RequestId, WaitObserver, Write, WriteObserver, WriteOutcome,
 };
-use steersman_object::{ObjectKey, report};
+use steersman_object::report;
 
 use crate::context::reason::ChangedObject;
-use crate::journal::{JournalEvent, ReconcileStep, StepAction};
+use crate::journal::{JournalEvent, ReconcileStep, SoughtObject, StepAction};
 use crate::request::{ClusterName, RequestKey, requested_object};
 
 /// The journal of one controller, kept for its debug page. Cheap to clone; all clones are one journal.
@@ -125,12 +125,13 @@ impl<R: RequestKey> EventJournal<R> {
     }
 
     /// Returns the kept events, oldest first: all, or those of an object and of the requests for it.
-    pub(crate) fn read(&self, object: Option<&ObjectKey>) -> Vec<JournalEvent> {
+    pub(crate) fn read(&self, object: Option<SoughtObject<'_>>) -> Vec<JournalEvent> {
         let is_wanted = |event: &&KeptEvent<R>| {
             object.is_none_or(|object| {
-                let requested = |request| requested_object(request).map(|(_, key)| key);
-                let mut requests = event.requests.iter().filter_map(requested);
-                event.changed.key == *object || requests.any(|key| key == object)
+                let mut requests = event.requests.iter().filter_map(requested_object);
+                let changed = &event.changed;
+                object.is(changed.cluster.as_ref(), &changed.key)
+                    || requests.any(|(cluster, key)| object.is(cluster, key))
             })
         };
         let kept: Vec<KeptEvent<R>> = self
@@ -343,7 +344,7 @@ pub(crate) fn shortened(mut text: String) -> String {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
-    use steersman_object::{Kind, ResourceVersion};
+    use steersman_object::{Kind, ObjectKey, ResourceVersion};
 
     use super::*;
     use crate::context::reason::ObjectChange;
@@ -374,7 +375,10 @@ mod tests {
             .collect();
         journal.note(changed("config"), six.iter());
         journal.note(changed("r-1"), [].iter());
-        let events = journal.read(Some(&ObjectKey::namespaced("shop", "r-1")));
+        let sought = ObjectKey::namespaced("shop", "r-1");
+        let sought = SoughtObject::new(&sought);
+        assert!(journal.read(Some(sought.in_cluster("east"))).is_empty());
+        let events = journal.read(Some(sought.in_cluster("local")));
         let shown: Vec<(&str, usize, usize)> = events
             .iter()
             .map(|event| (event.key.name(), event.requests.len(), event.more_requests))

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use steersman_client::RequestId;
-use steersman_object::ObjectKey;
 use steersman_workqueue::{KeyReport, Queue, QueueReport};
 
 use crate::context::event_journal::EventJournal;
 use crate::context::loop_watch::LoopWatch;
 use crate::journal::recent::RecentReconcile;
-use crate::journal::{ErrorGroup, Inside, JournalEvent, LoopReport, ReconcileRate, ReconcileStep};
+use crate::journal::{
+    ErrorGroup, Inside, JournalEvent, LoopReport, ReconcileRate, ReconcileStep, SoughtObject,
+};
 use crate::request::{RequestKey, requested_object};
 use crate::worker::recent_reconciles::RecentReconciles;
 
@@ -29,17 +30,17 @@ impl<R: RequestKey> Inside for RunningInside<R> {
             .map(|request| format!("{request:?}"))
     }
 
-    fn find(&self, object: &ObjectKey) -> Option<KeyReport<String>> {
+    fn find(&self, object: SoughtObject<'_>) -> Option<KeyReport<String>> {
         let found = self.queue.find(|request| is_for(request, object))?;
         Some(found.map(|request| format!("{request:?}")))
     }
 
-    fn recent(&self, object: Option<&ObjectKey>, most: usize) -> Vec<RecentReconcile> {
+    fn recent(&self, object: Option<SoughtObject<'_>>, most: usize) -> Vec<RecentReconcile> {
         let is_wanted = |request: &R| object.is_none_or(|object| is_for(request, object));
         self.recent.newest(most, is_wanted)
     }
 
-    fn running_steps(&self, object: &ObjectKey) -> Vec<ReconcileStep> {
+    fn running_steps(&self, object: SoughtObject<'_>) -> Vec<ReconcileStep> {
         let journal = self.journal.as_ref();
         let is_wanted = |id: &RequestId| {
             let request = id.key::<R>();
@@ -57,7 +58,7 @@ impl<R: RequestKey> Inside for RunningInside<R> {
         with_text.collect()
     }
 
-    fn events(&self, object: Option<&ObjectKey>) -> Vec<JournalEvent> {
+    fn events(&self, object: Option<SoughtObject<'_>>) -> Vec<JournalEvent> {
         let journal = self.journal.as_ref();
         journal
             .map(|journal| journal.read(object))
@@ -85,6 +86,6 @@ impl<R: RequestKey> Inside for RunningInside<R> {
     }
 }
 
-fn is_for<R: RequestKey>(request: &R, object: &ObjectKey) -> bool {
-    requested_object(request).is_some_and(|(_, key)| key == object)
+fn is_for<R: RequestKey>(request: &R, object: SoughtObject<'_>) -> bool {
+    requested_object(request).is_some_and(|(cluster, key)| object.is(cluster, key))
 }

@@ -7,7 +7,7 @@ use prometheus::Registry;
 use serde_json::Value;
 use steersman_cache::{InformerFailure, InformerReport, InformerState};
 use steersman_client::Client;
-use steersman_controller::{ControllerStatus, KeyState, QueueReport};
+use steersman_controller::{ControllerStatus, KeyState, QueueReport, SoughtObject};
 use steersman_object::Kind;
 
 use super::attention::{Facts, attention};
@@ -177,9 +177,13 @@ impl Gatherer {
         let controller = self.named(&query.controller)?;
         let key = query.object()?;
         let status = &controller.status;
-        let request = status.request_of(&key);
-        let reconciles = status.last_reconciles(Some(&key), MOST_ROWS);
-        let steps = status.running_steps(&key);
+        let sought = SoughtObject::new(&key);
+        let sought = query
+            .cluster()
+            .map_or(sought, |cluster| sought.in_cluster(cluster));
+        let request = status.request_of(sought);
+        let reconciles = status.last_reconciles(Some(sought), MOST_ROWS);
+        let steps = status.running_steps(sought);
         let since = request.as_ref().and_then(|request| match request.state {
             KeyState::Held { since, .. } => since,
             _ => None,
@@ -191,11 +195,11 @@ impl Gatherer {
             timeline: timeline(
                 &reconciles,
                 (since, &steps),
-                &status.events(Some(&key)),
+                &status.events(Some(sought)),
                 now,
             ),
             is_shared: self.diagnostics.section("shards").is_some(),
-            key: key.to_string(),
+            key: query.key.clone(),
             writers: Vec::new(),
             problem: None,
         })

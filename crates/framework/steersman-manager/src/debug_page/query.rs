@@ -61,9 +61,10 @@ impl ViewQuery {
         }
     }
 
-    /// Returns whether the key names a cluster.
-    pub(crate) fn names_cluster(&self) -> bool {
-        self.key.split('/').count() == 3
+    /// Returns the cluster that the key names.
+    pub(crate) fn cluster(&self) -> Option<&str> {
+        let (cluster, rest) = self.key.split_once('/')?;
+        rest.contains('/').then_some(cluster)
     }
 
     /// Returns whether a row with this name is wanted.
@@ -84,7 +85,7 @@ mod tests {
         assert_eq!(query.object(), Some(ObjectKey::namespaced("a", "b")));
         assert_eq!((query.filter.as_str(), query.limit), ("x y", MOST_ROWS));
         let other = ViewQuery::parse("key=east/a/b");
-        assert!(other.names_cluster() && !query.names_cluster());
+        assert_eq!((other.cluster(), query.cluster()), (Some("east"), None));
         assert_eq!(other.object(), Some(ObjectKey::namespaced("a", "b")));
         let empty = ViewQuery::parse("");
         assert_eq!((empty.object(), empty.limit, empty.offset), (None, ROWS, 0));

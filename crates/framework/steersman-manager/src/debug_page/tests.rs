@@ -312,6 +312,14 @@ async fn the_path_of_an_object_has_its_events_and_the_writers_of_its_fields() {
             .ok_or_else(|| format!("{timeline:#?}"))
     });
     let view = view.await.unwrap();
+    eventually_within(MINUTE, "the cache has seen the write", async || {
+        let server = story.json("api/server").await;
+        (server["unseenWrites"] == 0)
+            .then_some(())
+            .ok_or_else(|| server.to_string())
+    })
+    .await
+    .unwrap();
     let timeline = view["timeline"].as_array().unwrap();
     let texts: Vec<&Value> = timeline.iter().map(|row| &row["text"]).collect();
     assert_eq!(

@@ -342,7 +342,7 @@ fn seen_writes_of_keys_that_never_read_again_are_swept() {
         let applied = ResourceVersion::new(number.saturating_sub(10).to_string());
         let has = KeyState::new(applied, None);
         let is_seen = |_: &Gvk, note: &Note| note.is_seen(&has);
-        writes.sweep(now(), is_seen, |_, _| false, |_, _| true);
+        writes.sweep(now(), false, is_seen, |_, _| false, |_, _| true);
     }
     assert!(writes.len() <= SWEEP_AT_LEAST, "{}", writes.len());
 }
@@ -358,7 +358,7 @@ fn unknown_writes_of_keys_that_never_read_again_are_swept_after_a_while() {
         for number in 0..10_000_u64 {
             let subject = UncertainObject::Object(ObjectKey::cluster_scoped(format!("o{number}")));
             writes.handle_write(WriterHash(number), &gvk(), NotedWrite::Unknown(subject), at);
-            writes.sweep(at, |_, _| true, |_, _| false, |_, _| follows);
+            writes.sweep(at, false, |_, _| true, |_, _| false, |_, _| follows);
             at += gap;
         }
         let read = Read::Object(&ObjectKey::cluster_scoped("o9999"));
@@ -392,7 +392,7 @@ fn seen_notes_are_swept_after_a_while_and_unseen_notes_stay() {
     let sweep = |writes: &mut UnseenWrites, after: Duration, applied: &str| {
         let has = KeyState::new(ResourceVersion::new(applied), None);
         let is_seen = |_: &Gvk, note: &Note| note.is_seen(&has);
-        writes.sweep(start + after, is_seen, |_, _| false, |_, _| true);
+        writes.sweep(start + after, false, is_seen, |_, _| false, |_, _| true);
         writes.len()
     };
     assert_eq!(sweep(&mut writes, Duration::ZERO, "0"), 1001, "not seen");
