@@ -141,8 +141,7 @@ impl<'a> SoughtObject<'a> {
 
     /// Returns whether this is the object with a key; `cluster` is `None` for the manager's own cluster.
     pub(crate) fn is(&self, cluster: Option<&ClusterName>, key: &ObjectKey) -> bool {
-        let local = ClusterName::local();
-        let cluster = cluster.unwrap_or(&local).as_str();
+        let cluster = cluster.map_or(ClusterName::LOCAL, ClusterName::as_str);
         key == self.key && self.cluster.is_none_or(|sought| sought == cluster)
     }
 }

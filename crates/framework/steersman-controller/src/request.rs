@@ -72,10 +72,12 @@ impl Request {
 // === impl ClusterName ===
 
 impl ClusterName {
+    pub(crate) const LOCAL: &'static str = "local";
+
     /// Returns the name of the manager's own cluster, `local`.
     #[must_use]
     pub fn local() -> Self {
-        Self::from("local")
+        Self::from(Self::LOCAL)
     }
 
     /// Returns the name of the cluster as a string slice.

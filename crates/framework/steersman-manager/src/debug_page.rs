@@ -329,9 +329,18 @@ impl DebugPage {
         Ok(field_writers(&entries))
     }
 
+    /// Returns whether the controller and the object of a query exist.
+    fn has(&self, view: DebugView, query: &ViewQuery) -> bool {
+        match view {
+            DebugView::Controller => self.gatherer.has_controller(query),
+            DebugView::Object => self.gatherer.has_controller(query) && query.object().is_some(),
+            _ => true,
+        }
+    }
+
     /// Returns server-sent events: the content of the page, whenever it has changed.
     fn live(&self, view: DebugView, query: ViewQuery) -> Response<Bytes> {
-        if self.content(view, &query, Ok(Vec::new())).is_none() {
+        if !self.has(view, &query) {
             return absent(&query);
         }
         let Ok(permit) = Arc::clone(&self.live).try_acquire_owned() else {

@@ -121,13 +121,15 @@ impl Facts {
             _ => None,
         };
         let running = keys.filter_map(|key| Some((key, runs(key)?)));
-        let mut long = running.filter(|(_, runs)| *runs >= LONG_WAIT).peekable();
+        let stuck_after = longest.unwrap_or(LONG);
+        let least = LONG_WAIT.min(stuck_after);
+        let mut long = running.filter(|(_, runs)| *runs >= least).peekable();
         if long.peek().is_none() {
             return;
         }
         let (open, controller) = (seen.status.open_steps(), seen.status.controller());
         for (KeyReport { key, .. }, runs) in long {
-            let is_stuck = runs >= longest.unwrap_or(LONG);
+            let is_stuck = runs >= stuck_after;
             let steps = in_progress(key, &open);
             let step = steps.first();
             let waits = step.is_some_and(|step| step.seconds >= LONG_WAIT.as_secs_f64());

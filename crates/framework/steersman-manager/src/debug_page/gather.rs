@@ -205,6 +205,10 @@ impl Gatherer {
         })
     }
 
+    pub(crate) fn has_controller(&self, query: &ViewQuery) -> bool {
+        self.named(&query.controller).is_some()
+    }
+
     /// Returns the kind of the requests of a controller; `None` if they are of another type.
     pub(crate) fn kind_of(&self, controller: &str) -> Option<Kind> {
         self.named(controller)?.kind

@@ -19,10 +19,9 @@ pub(crate) fn free_port() -> Result<u16, Error> {
 }
 
 /// Sends a GET request over plain TCP, and reads until the server closes the connection. Returns whether the status is
-/// 200, and the body; `None` without an answer in time. `headers` end with a line break. Cancel safe.
-pub(crate) async fn get(address: SocketAddr, path: &str, headers: &str) -> Option<(bool, String)> {
-    let request =
-        format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{headers}Connection: close\r\n\r\n");
+/// 200, and the body; `None` without an answer in time. Cancel safe.
+pub(crate) async fn get(address: SocketAddr, path: &str) -> Option<(bool, String)> {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     let exchange = async {
         let mut stream = TcpStream::connect(address).await?;
         stream.write_all(request.as_bytes()).await?;

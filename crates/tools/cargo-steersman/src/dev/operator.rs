@@ -78,13 +78,13 @@ impl RunningOperator {
 
     /// Returns whether `/readyz` of the operator reports success. Cancel safe.
     pub(crate) async fn is_ready(&self) -> bool {
-        let answer = get(self.probes, "/readyz", "").await;
+        let answer = get(self.probes, "/readyz").await;
         answer.is_some_and(|(is_good, _)| is_good)
     }
 
     /// Returns the failed checks that `/readyz` reports. Cancel safe.
     pub(crate) async fn missing(&self) -> String {
-        let answer = get(self.probes, "/readyz?verbose", "").await;
+        let answer = get(self.probes, "/readyz?verbose").await;
         let (_, body) = answer.unwrap_or_default();
         let failed = body.lines().filter(|line| line.starts_with("[-]"));
         let failed: Vec<&str> = failed.collect();

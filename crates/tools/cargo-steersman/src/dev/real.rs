@@ -17,11 +17,10 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::clock::now;
-use super::endpoint::OperatorEndpoint;
 use super::lines::ReconcileLines;
 use super::samples::Samples;
 use super::view::snapshot::OperatorSnapshot;
-use crate::dev::page_source::PageViews;
+use crate::dev::page_source::{PageSource, PageViews};
 use crate::error::Error;
 use crate::kubeconfig::{self, AGENT};
 
@@ -48,7 +47,7 @@ pub(crate) enum ClusterNews {
     Problem(String),
 }
 
-/// The pause between two requests for the diagnostics.
+/// The pause between two looks at the debug page.
 const LOOK: Duration = Duration::from_secs(1);
 /// The time after which the objects are listed again even without a reconcile.
 const LONGEST: Duration = Duration::from_secs(15);
@@ -86,19 +85,15 @@ impl RealCluster {
             .await
     }
 
-    /// Starts a task that follows the diagnostics of an operator and the objects of its kinds.
-    pub(crate) fn follow(
-        &self,
-        description: &Description,
-        endpoint: Option<OperatorEndpoint>,
-    ) -> Follower {
+    /// Starts a task that follows the debug page of an operator and the objects of its kinds.
+    pub(crate) fn follow(&self, description: &Description, source: Option<PageSource>) -> Follower {
         let (sender, news) = unbounded_channel();
         let kinds: Vec<Kind> = description
             .definitions
             .iter()
             .filter_map(stored_kind)
             .collect();
-        let task = tokio::spawn(follow(self.clone(), kinds, endpoint, sender));
+        let task = tokio::spawn(follow(self.clone(), kinds, source, sender));
         Follower {
             news,
             _task: AbortOnDropHandle::new(task),
@@ -144,10 +139,9 @@ impl fmt::Display for RealCluster {
 async fn follow(
     cluster: RealCluster,
     kinds: Vec<Kind>,
-    endpoint: Option<OperatorEndpoint>,
+    source: Option<PageSource>,
     news: UnboundedSender<ClusterNews>,
 ) {
-    let source = endpoint.and_then(|endpoint| endpoint.source().ok());
     let mut views = PageViews::default();
     let mut lines = ReconcileLines::default();
     let mut finished: BTreeMap<String, u64> = BTreeMap::new();

@@ -267,7 +267,7 @@ impl<'a> Session<'a> {
             .as_ref()
             .map(OperatorEndpoint::source)
             .transpose()?;
-        let started = ViewMessage::Operator(name.clone(), source);
+        let started = ViewMessage::Operator(name.clone(), source.clone());
         self.output.tell(started);
         self.output.say(format_args!("{name} started"));
         if let Some(endpoint) = endpoint.as_ref().filter(|_| !self.has_named_page) {
@@ -277,7 +277,7 @@ impl<'a> Session<'a> {
         }
         let follower = match &self.place.cluster {
             SessionCluster::Embedded(_) => None,
-            SessionCluster::Real(cluster) => Some(cluster.follow(description, endpoint)),
+            SessionCluster::Real(cluster) => Some(cluster.follow(description, source)),
         };
         Ok(RunningProgram {
             operator,
